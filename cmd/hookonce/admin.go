@@ -29,17 +29,11 @@ type adminFlags struct {
 	json    bool
 }
 
-// The variables that stand for flags of commands that ask a gateway.
-const (
-	adminURLVariable   = "HOOKONCE_ADMIN_URL"
-	adminTokenVariable = "HOOKONCE_ADMIN_TOKEN"
-)
-
 func (f *adminFlags) declare(c *cobra.Command) {
 	fs := c.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.address, "admin", "", "`URL` of the gateway's admin listener; "+adminURLVariable+" or http://"+config.Default().Admin+" if not set")
-	fs.StringVar(&f.token, "token", "", "`reference` of the token: env:NAME or file:PATH; env:"+adminTokenVariable+" if that is set")
+	fs.StringVar(&f.address, "admin", "", "`URL` of the gateway's admin listener; "+config.AdminURLVariable+" or http://"+config.Default().Admin+" if not set")
+	fs.StringVar(&f.token, "token", "", "`reference` of the token: env:NAME or file:PATH; env:"+config.AdminTokenVariable+" if that is set")
 	fs.BoolVar(&f.json, "json", false, "write the answer as JSON")
 }
 
@@ -55,7 +49,7 @@ const requestTimeout = 40 * time.Second
 
 // client returns what asks the gateway that the flags and the environment name.
 func (f *adminFlags) client(w *env, c *cobra.Command) (*adminClient, error) {
-	address := cmp.Or(f.address, settings.Lookup(w.environ, adminURLVariable), "http://"+config.Default().Admin)
+	address := cmp.Or(f.address, settings.Lookup(w.environ, config.AdminURLVariable), "http://"+config.Default().Admin)
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
@@ -89,8 +83,8 @@ func newAdminClient(url, token string) *adminClient {
 // read it.
 func (f *adminFlags) secret(w *env) (string, error) {
 	reference := f.token
-	if reference == "" && settings.Lookup(w.environ, adminTokenVariable) != "" {
-		reference = "env:" + adminTokenVariable
+	if reference == "" && settings.Lookup(w.environ, config.AdminTokenVariable) != "" {
+		reference = "env:" + config.AdminTokenVariable
 	}
 	switch {
 	case reference == "":

@@ -78,7 +78,7 @@ func readConfigFile(w *env, flags *pflag.FlagSet) (path string, data []byte, err
 		return "", nil, err
 	}
 	if path == "" {
-		path = settings.Lookup(w.environ, "HOOKONCE_CONFIG")
+		path = settings.Lookup(w.environ, config.FileVariable)
 	}
 	named := path != ""
 	if !named {

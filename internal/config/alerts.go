@@ -1,9 +1,8 @@
 package config
 
 import (
-	"math"
+	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/alert"
@@ -41,14 +40,16 @@ var alertTable = settings.Table[Config]{
 	{Key: "alerts.enabled", Default: "true", Help: "look for what is wrong, keep a record of it, and tell those of alerts.notify",
 		Bind: func(c *Config) settings.Value { return settings.Bool(&c.Alerts.Enabled) }},
 	{Key: "alerts.budget", Default: "0.005", Help: "`share` of first attempts that may fail before somebody is told",
-		Bind: func(c *Config) settings.Value { return settings.Rate(&c.Alerts.Budget, 0.0001, 0.05) }},
+		Bind: func(c *Config) settings.Value {
+			return settings.Number(&c.Alerts.Budget, 0.0001, 0.05, "a share", "0.005")
+		}},
 	{Key: "alerts.store_capacity", Help: "`size` that the tables may grow to, where the gateway cannot see the disk: on Postgres",
 		Bind: func(c *Config) settings.Value { return settings.Size(&c.Alerts.StoreCapacity, 1<<20, 1<<50) }},
 }
 
 // ruleTable declares every setting of a rule.
 var ruleTable = settings.Table[AlertRule]{
-	{Key: "rule", Bind: func(r *AlertRule) settings.Value { return settings.Choice(&r.Rule, ruleNames()...) }},
+	{Key: "rule", Bind: func(r *AlertRule) settings.Value { return settings.Text(&r.Rule, checkRule) }},
 	{Key: "enabled", Default: "true", Bind: func(r *AlertRule) settings.Value { return settings.Bool(&r.Enabled) }},
 	{Key: "for", Bind: func(r *AlertRule) settings.Value { return settings.Text(&r.For, checkFor) }},
 	{Key: "threshold", Bind: func(r *AlertRule) settings.Value {
@@ -61,6 +62,13 @@ func ruleNames() (names []string) {
 		names = append(names, r.Name)
 	}
 	return names
+}
+
+func checkRule(s string) error {
+	if names := ruleNames(); !slices.Contains(names, s) {
+		return fmt.Errorf("%q is no rule%s", s, settings.Suggest(s, names))
+	}
+	return nil
 }
 
 func checkFor(s string) error {
@@ -89,7 +97,7 @@ func (r *AlertRule) threshold(unit alert.Unit) (float64, error) {
 		return d.Seconds(), err
 	}
 	var n float64
-	err := settings.Rate(&n, 1e-6, 1e9).Set(r.Threshold)
+	err := settings.Number(&n, 1e-6, 1e9, "a number", "50").Set(r.Threshold)
 	return n, err
 }
 
@@ -129,8 +137,11 @@ func checkAlerts(r *settings.Report, cfg *Config) {
 			r.Fault(own.at, "an element of alerts.rules lacks its rule; write rule: and a name such as backlog_old")
 			continue
 		}
+		if own.Rule == "" {
+			continue // reported already
+		}
 		if first, twice := seen[own.Rule]; twice {
-			r.Fault(own.where("rule"), "rule: %s is changed already, at %s; write all of it there", own.Rule, first)
+			r.Fault(own.where("rule"), "rule %s: it is changed already, at %s; write all of it there", own.Rule, first)
 		}
 		seen[own.Rule] = own.where("rule")
 		if own.Threshold == "" {
@@ -138,12 +149,12 @@ func checkAlerts(r *settings.Report, cfg *Config) {
 		}
 		switch unit := unitOf(own.Rule); {
 		case own.Rule == alert.FirstAttemptsFail:
-			r.Fault(own.where("threshold"), "threshold: that of %s is the setting alerts.budget; write it there", own.Rule)
+			r.Fault(own.where("threshold"), "rule %s: its threshold is the setting alerts.budget; write it there", own.Rule)
 		case unit == "":
-			r.Fault(own.where("threshold"), "threshold: %s has none; remove it", own.Rule)
+			r.Fault(own.where("threshold"), "rule %s: it has no threshold; remove it", own.Rule)
 		default:
-			if n, err := own.threshold(unit); err != nil || math.IsNaN(n) {
-				r.Fault(own.where("threshold"), "threshold: %s cannot be that of %s: %v", strconv.Quote(own.Threshold), own.Rule, err)
+			if _, err := own.threshold(unit); err != nil {
+				r.Fault(own.where("threshold"), "rule %s: threshold: %v", own.Rule, err)
 			}
 		}
 	}

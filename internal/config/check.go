@@ -8,6 +8,15 @@ import (
 	"github.com/hookonce/hookonce/internal/settings"
 )
 
+// The variables that commands read for themselves. No setting has one of them: it would mean two things.
+const (
+	FileVariable       = "HOOKONCE_CONFIG"      // the configuration file
+	AdminURLVariable   = "HOOKONCE_ADMIN_URL"   // the gateway that is asked
+	AdminTokenVariable = "HOOKONCE_ADMIN_TOKEN" // the token to ask it with
+)
+
+var commandVariables = []string{FileVariable, AdminURLVariable, AdminTokenVariable}
+
 // checkAll looks at what no single setting can tell.
 func checkAll(r *settings.Report, cfg *Config, in Input) {
 	checkRetention(r, cfg)
@@ -33,7 +42,7 @@ func checkAll(r *settings.Report, cfg *Config, in Input) {
 	if cfg.Listen == cfg.Admin && !strings.HasSuffix(cfg.Listen, ":0") {
 		r.Fault(cfg.where("admin"), "admin: %s is the address of listen as well; write another port", cfg.Admin)
 	}
-	known := slices.Concat([]string{"HOOKONCE_CONFIG", "HOOKONCE_ADMIN_URL", "HOOKONCE_ADMIN_TOKEN"}, configTable.Variables(), sourceTable.Variables())
+	known := slices.Concat(commandVariables, configTable.Variables(), sourceTable.Variables())
 	settings.WarnUnknown(r, in.Environ, known, cfg.refersTo)
 }
 

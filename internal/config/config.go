@@ -67,12 +67,12 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// AdminPayloads says how bodies and headers of events are shown: [PayloadsOff], [PayloadsMasked] or [PayloadsFull].
 	AdminPayloads string
-	// AdminURL is where people reach the dashboard, for links to it. Empty: nobody said.
-	AdminURL string
 	// Alerts says what is looked for.
 	Alerts Alerts
 	// Notify are the channels over which people are told of alerts, in the order of the file.
 	Notify []Channel
+	// DashboardURL is where people reach the dashboard, for links to it in what they are told. Empty: nobody said.
+	DashboardURL string
 	// Heartbeat is a URL that is asked for while nothing pages. Not set: none.
 	Heartbeat settings.Secret
 	// Tracing says where traces are exported to.
@@ -126,8 +126,6 @@ var configTable = slices.Concat(
 			Bind: func(c *Config) settings.Value { return settings.Address(&c.Listen) }, Restart: true},
 		{Key: "admin", Default: "127.0.0.1:8081", Help: "`host:port` for people and machines: the API, /healthz, /readyz and /metrics; loopback unless there are admin_tokens",
 			Bind: func(c *Config) settings.Value { return settings.Address(&c.Admin) }, Restart: true},
-		{Key: "admin_url", Help: "`URL` at which people reach the dashboard, for links in what they are told",
-			Bind: func(c *Config) settings.Value { return settings.URL(&c.AdminURL) }},
 		{Key: "admin_payloads", Default: PayloadsOff, Help: "how bodies and headers of events are shown to who may look: off, masked or full",
 			Bind: func(c *Config) settings.Value {
 				return settings.Choice(&c.AdminPayloads, PayloadsOff, PayloadsMasked, PayloadsFull)

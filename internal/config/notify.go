@@ -43,6 +43,8 @@ const heartbeatKey = "alerts.heartbeat"
 
 // notifyTable declares the settings of who is told besides the channels.
 var notifyTable = settings.Table[Config]{
+	{Key: "alerts.dashboard_url", Help: "`URL` at which people reach the dashboard, for links in what they are told",
+		Bind: func(c *Config) settings.Value { return settings.URLLike(&c.DashboardURL, "https://hooks.internal/") }},
 	{Key: heartbeatKey, Help: "`reference` of a URL that is asked for while nothing pages, so that somebody is told of a gateway that is gone",
 		Bind: func(c *Config) settings.Value { return settings.OutsideReference(&c.Heartbeat) }},
 }
@@ -52,6 +54,14 @@ func (c *Channel) where(key string) settings.Place { return c.origin.Where(c.at,
 
 func (c *Channel) changes(next *Channel) []settings.Change {
 	return settings.Differ(c, next, channelTable, c.origin, next.origin)
+}
+
+// called begins what is wrong with a setting of the channel: its line alone does not say which channel it is.
+func (c *Channel) called(key string) string {
+	if c.Name == "" {
+		return key
+	}
+	return "channel " + c.Name + ": " + key
 }
 
 // secrets returns those of the channel as text.
@@ -79,17 +89,19 @@ func (l *loader) channel(from section) Channel {
 
 // resolveChannels reads the addresses of the channels and of the heartbeat.
 func resolveChannels(r *settings.Report, e settings.Resolver, cfg *Config) {
+	addresses := e
+	addresses.What = "address"
 	for i := range cfg.Notify {
 		c := &cfg.Notify[i]
 		if c.URL.Reference() != "" {
-			resolveSecret(r, e, &c.URL, c.where("url"), "url")
+			resolveSecret(r, addresses, &c.URL, c.where("url"), c.called("url"))
 		}
 		for j := range c.Secrets {
-			resolveSecret(r, e, &c.Secrets[j], c.origin.Element("secrets", j), "secrets")
+			resolveSecret(r, e, &c.Secrets[j], c.origin.Element("secrets", j), c.called("secrets"))
 		}
 	}
 	if cfg.Heartbeat.Reference() != "" {
-		resolveSecret(r, e, &cfg.Heartbeat, cfg.where(heartbeatKey), heartbeatKey)
+		resolveSecret(r, addresses, &cfg.Heartbeat, cfg.where(heartbeatKey), heartbeatKey)
 	}
 }
 
@@ -111,7 +123,7 @@ func checkChannels(r *settings.Report, cfg *Config) {
 			continue // reported already, or not read
 		}
 		if err := notify.Check(c.URL.Reveal(), c.secrets()); err != nil {
-			r.Fault(c.where("url"), "url: what %s refers to cannot be used: %v", c.URL, err)
+			r.Fault(c.where("url"), "%s: what %s refers to cannot be used: %v", c.called("url"), c.URL, err)
 		}
 	}
 	if address := cfg.Heartbeat.Reveal(); address != "" {

@@ -50,7 +50,7 @@ const tracingEndpoint = "tracing.endpoint"
 // tracingTable declares the settings of traces.
 var tracingTable = settings.Table[Config]{
 	{Key: tracingEndpoint, Help: "base `URL` of a collector that takes traces as OTLP over HTTP, such as http://127.0.0.1:4318; nothing is traced if not set",
-		Bind: func(c *Config) settings.Value { return settings.URL(&c.Tracing.Endpoint) }, Restart: true},
+		Bind: func(c *Config) settings.Value { return settings.URLLike(&c.Tracing.Endpoint, "http://127.0.0.1:4318") }, Restart: true},
 	{Key: "tracing.ratio", Default: "1", Help: "`part` of the traces that is exported, from 0 to 1",
 		For:  tracing,
 		Bind: func(c *Config) settings.Value { return settings.Ratio(&c.Tracing.Ratio) }, Restart: true},
@@ -61,7 +61,7 @@ var tracingTable = settings.Table[Config]{
 		For:  func(c *Config) bool { return c.Tracing.Secret.Reference() != "" },
 		Bind: func(c *Config) settings.Value { return settings.Text(&c.Tracing.Header, checkHeader) }, Restart: true},
 	{Key: "tracing.secret", Help: "what the collector asks for, the whole value of that header, such as Bearer and a token, as a `reference`: env:NAME or file:PATH",
-		Bind: func(c *Config) settings.Value { return settings.Reference(&c.Tracing.Secret) }, Restart: true},
+		Bind: func(c *Config) settings.Value { return settings.OutsideReference(&c.Tracing.Secret) }, Restart: true},
 	{Key: "tracing.ca", Help: "PEM `file` with the certificates that the collector's may be signed by, instead of the system's",
 		Bind: func(c *Config) settings.Value { return settings.File(&c.Tracing.TLS.CA, &c.Tracing.TLS.pem.ca) }, Restart: true},
 }
@@ -103,7 +103,7 @@ func checkTracing(r *settings.Report, cfg *Config, environ []string) {
 	case u.Scheme == "http" && t.Secret.Reference() != "" && !isLoopback(u.Hostname()):
 		r.Warn(at, "tracing.endpoint: the secret is sent unencrypted to %s; write https://", u.Host)
 	}
-	if cfg.origin.Has("tracing.header") && t.Secret.Reference() == "" {
+	if cfg.origin.Has("tracing.header") && !cfg.origin.Has("tracing.secret") {
 		r.Fault(cfg.where("tracing.header"), "tracing.header: it is the name of the header of tracing.secret, which is not written; write that as well, or remove it")
 	}
 	for i := range cfg.Sources {

@@ -40,7 +40,7 @@ func newTelling(cfg *config.Config, policy deliver.AddressPolicy) (t telling, er
 		if err != nil {
 			return t, fmt.Errorf("alerts.notify: %s: %w", c.Name, err)
 		}
-		to := alerting.Address{Name: c.Name, Notifier: teller{channel, cfg.AdminURL}}
+		to := alerting.Address{Name: c.Name, Notifier: teller{channel, cfg.DashboardURL}}
 		for _, s := range c.Severities {
 			to.Severities = append(to.Severities, alert.Severity(s))
 		}
@@ -88,7 +88,7 @@ func (g *Gateway) testChannel(ctx context.Context, name string) (string, error) 
 	for _, c := range w.telling.channels {
 		if c.Name() == name {
 			host, _ := os.Hostname() // which is for people alone
-			return c.Send(ctx, letter.Test(name, host, w.cfg.AdminURL, g.opt.Now()))
+			return c.Send(ctx, letter.Test(name, host, w.cfg.DashboardURL, g.opt.Now()))
 		}
 	}
 	return "", errChannelGone

@@ -68,7 +68,7 @@ func TestPeopleAreTold(t *testing.T) {
 	in := newIncidents(t)
 	w := newWorld(t, func(c *config.Config) {
 		c.Destinations[0].BreakerFailures = 1
-		c.AdminURL = "https://hooks.internal"
+		c.DashboardURL = "https://hooks.internal"
 		c.Notify = []config.Channel{in.channel()}
 	})
 	w.sink.answer = func(string, int) int { return 500 }
@@ -129,7 +129,7 @@ func postJSON(t *testing.T, c *http.Client, g *Gateway, path, body string) (int,
 // Channels are as they are configured, and what they say when they cannot work has nothing of their addresses.
 func TestTelling(t *testing.T) {
 	cfg := config.Default()
-	cfg.AdminURL, cfg.Heartbeat = "https://hooks.internal", resolved("https://beats.internal/fake-uuid")
+	cfg.DashboardURL, cfg.Heartbeat = "https://hooks.internal", resolved("https://beats.internal/fake-uuid")
 	cfg.Notify = []config.Channel{
 		{Name: "oncall", URL: resolved("pagerduty:///0123456789abcdef0123456789abcdef"), Severities: []string{"page"}},
 		{Name: "team", URL: resolved("slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook"), Severities: []string{"page", "ticket"}},

@@ -25,9 +25,9 @@ import (
 // oneOfEach has a source of each kind, so that every setting has one that it counts for.
 const oneOfEach = `
 store: postgres://u@h/db
-tracing: {endpoint: "http://127.0.0.1:4318", secret: fake-secret-of-tracing}
-admin_url: https://hooks.example/
+tracing: {endpoint: "http://127.0.0.1:4318", secret: env:FAKE_OTLP}
 alerts:
+  dashboard_url: https://hooks.example/
   heartbeat: env:FAKE_BEAT
   notify:
     - {name: oncall, url: env:FAKE_PAGER, secrets: [whsec_ZmFrZS1zZWNyZXQtb2YtYS1jaGFubmVsLWZha2U=]}
@@ -52,7 +52,7 @@ sources:
 `
 
 // oneEnviron has what must not stand in a file.
-var oneEnviron = []string{"FAKE_BEAT=https://beat.example/fake-path", "FAKE_PAGER=https://pager.example/fake-path"}
+var oneEnviron = []string{"FAKE_BEAT=https://beat.example/fake-path", "FAKE_OTLP=fake-secret-of-tracing", "FAKE_PAGER=https://pager.example/fake-path"}
 
 // samples are other values of texts of which not every one makes sense.
 var samples = map[string]string{
@@ -68,7 +68,7 @@ var countElsewhere = map[string]string{
 	"LogFormat":             "cmd/hookonce makes the logger",
 	"Notify":                "Load reads the addresses: see TestTelling",
 	"Heartbeat":             "Load reads the address: see TestTelling",
-	"AdminURL":              "the channels have it in their messages: see TestPeopleAreTold",
+	"DashboardURL":          "the channels have it in their messages: see TestPeopleAreTold",
 	"Development":           "cmd/hookonce says what a development gateway is for",
 	"Warnings":              "they are remarks",
 	"Destinations.TLS.CA":   "Load reads the file: see TestPlan_certificates",

@@ -68,25 +68,33 @@ func (v numbers) Set(s string) error {
 	return nil
 }
 
-// rate is a number of things per second, with a fraction where somebody wants one.
-type rate struct {
-	to       *float64
-	min, max float64
+// number is one within bounds, with a fraction where somebody wants one.
+type number struct {
+	to           *float64
+	min, max     float64
+	what, sample string
+}
+
+// Number is a number from min to max, which may have a fraction. what calls it, with its article, and sample is one.
+func Number(to *float64, min, max float64, what, sample string) Value {
+	return number{to, min, max, what, sample}
 }
 
 // Rate is a number of things per second from min to max, which may have a fraction.
-func Rate(to *float64, min, max float64) Value { return rate{to, min, max} }
+func Rate(to *float64, min, max float64) Value {
+	return number{to, min, max, "a number per second", "100 or 0.5"}
+}
 
-func (v rate) Set(s string) error {
+func (v number) Set(s string) error {
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(n >= v.min && n <= v.max) { // which NaN is not
-		return fmt.Errorf("%q does not fit; write a number per second from %s to %s, such as 100 or 0.5", s, showRate(v.min), showRate(v.max))
+		return fmt.Errorf("%q does not fit; write %s from %s to %s, such as %s", s, v.what, showRate(v.min), showRate(v.max), v.sample)
 	}
 	*v.to = n
 	return nil
 }
 
-func (v rate) Show() string { return showRate(*v.to) }
+func (v number) Show() string { return showRate(*v.to) }
 
 func showRate(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 

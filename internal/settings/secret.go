@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -196,6 +197,8 @@ type Resolver struct {
 	Environ []string
 	// ReadFile reads files, as os.ReadFile does. Nil: none can be read.
 	ReadFile func(name string) ([]byte, error)
+	// What is read, for errors, such as "address". Empty: a secret.
+	What string
 }
 
 // Secret returns the secret that a reference names: env:NAME, file:PATH, or a literal.
@@ -221,13 +224,15 @@ func (e Resolver) Resolve(s *Secret) (err error) {
 	return nil
 }
 
+func (e Resolver) what() string { return cmp.Or(e.What, "secret") }
+
 func (e Resolver) variable(name string) (string, error) {
 	value, ok := lookup(e.Environ, name)
 	if !ok {
-		return "", fmt.Errorf("the environment variable %s is not set; set it to the secret", name)
+		return "", fmt.Errorf("the environment variable %s is not set; set it to the %s", name, e.what())
 	}
 	if value == "" {
-		return "", fmt.Errorf("the environment variable %s is empty; set it to the secret", name)
+		return "", fmt.Errorf("the environment variable %s is empty; set it to the %s", name, e.what())
 	}
 	return value, nil
 }
@@ -239,13 +244,13 @@ func (e Resolver) content(path string) (string, error) {
 	data, err := e.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("the file %s does not exist; create it with the secret in it", path)
+		return "", fmt.Errorf("the file %s does not exist; create it with the %s in it", path, e.what())
 	case err != nil:
 		return "", Unreadable(path, err)
 	}
 	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	if value == "" {
-		return "", fmt.Errorf("the file %s is empty; put the secret into it", path)
+		return "", fmt.Errorf("the file %s is empty; put the %s into it", path, e.what())
 	}
 	return value, nil
 }

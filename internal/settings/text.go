@@ -180,18 +180,24 @@ func (v address) Show() string { return *v.to }
 // endpoint is a URL. A password and the query, which may hold a token, are masked when it is shown.
 type endpoint struct {
 	to      *string
+	sample  string
 	instead func(text string) string
 }
 
 // URL is an absolute HTTP address. A password and the query, which may hold a token, are masked when
 // it is shown.
-func URL(to *string) Value { return endpoint{to: to} }
+func URL(to *string) Value { return endpoint{to: to, sample: sampleURL} }
+
+// URLLike is [URL], of which sample is one.
+func URLLike(to *string, sample string) Value { return endpoint{to: to, sample: sample} }
 
 // URLOr is [URL]; instead says, of a text that is none, what to write besides. Empty: nothing.
-func URLOr(to *string, instead func(text string) string) Value { return endpoint{to, instead} }
+func URLOr(to *string, instead func(text string) string) Value {
+	return endpoint{to, sampleURL, instead}
+}
 
 func (v endpoint) Set(s string) error {
-	err := text{v.to, CheckURL}.Set(s)
+	err := text{v.to, func(s string) error { return checkURL(s, v.sample) }}.Set(s)
 	if err != nil && v.instead != nil {
 		if more := v.instead(s); more != "" {
 			return fmt.Errorf("%w, or %s", err, more)
@@ -214,13 +220,18 @@ func (v endpoint) Show() string {
 func (v endpoint) Exact() string { return *v.to }
 
 // CheckURL accepts an absolute HTTP address.
-func CheckURL(s string) error {
+func CheckURL(s string) error { return checkURL(s, sampleURL) }
+
+// sampleURL is the address of a destination.
+const sampleURL = "http://127.0.0.1:3000/webhooks"
+
+func checkURL(s, sample string) error {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil: // its text repeats the address, which may hold a password
-		return errors.New("this is not a URL; write one like http://127.0.0.1:3000/webhooks")
+		return errors.New("this is not a URL; write one like " + sample)
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return errors.New("this is not a full HTTP address; write one like http://127.0.0.1:3000/webhooks")
+		return errors.New("this is not a full HTTP address; write one like " + sample)
 	case u.Fragment != "":
 		return errors.New("the URL has a fragment, which is never sent; leave out what follows the #")
 	}
