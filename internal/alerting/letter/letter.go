@@ -1,7 +1,8 @@
 // Package letter writes what people read of alerts: somebody who was woken up learns from the title what is wrong and where, and
 // from the text since when, how much, an example, and what to do next.
 //
-// It is all plain text: it goes to mail programs, chats and telephones.
+// It is all plain text: it goes to mail programs, chats and telephones. What strangers had a part in is tame there; programs get
+// it as it is.
 package letter
 
 import (
@@ -54,7 +55,7 @@ func Write(m alerting.Message, dashboard string) *notify.Message {
 
 // Test returns a message that only shows that it arrives.
 func Test(channel, gateway, dashboard string, at time.Time) *notify.Message {
-	text := fmt.Sprintf("TEST of hookonce: nothing is wrong\n\nSomebody tries whether alerts arrive over %s. There is nothing to do.\nGateway: %s\n", channel, line(gateway))
+	text := fmt.Sprintf("TEST of hookonce: nothing is wrong\n\nSomebody tries whether alerts arrive over %s. There is nothing to do.\nGateway: %s\n", channel, tame(gateway))
 	return &notify.Message{
 		Key: "test/" + channel + "@" + at.UTC().Format(time.RFC3339Nano), Thread: "test/" + channel, State: notify.Test, Severity: string(alert.Info), At: at,
 		Title: "TEST of hookonce: nothing is wrong", Text: text, Link: link(dashboard, ""),
@@ -125,9 +126,9 @@ func title(told []alerting.Notification) string {
 			what += ": " + first.Subject
 		}
 	default:
-		what = strings.TrimSuffix(moment.ReplaceAllString(line(first.Headline), ""), ".")
+		what = strings.TrimSuffix(moment.ReplaceAllString(tame(first.Headline), ""), ".")
 	}
-	return clause(word+" "+line(what), notify.MaxTitle)
+	return clause(word+" "+tame(what), notify.MaxTitle)
 }
 
 // clause cuts a title to so many bytes, if possible where a clause of it ends.
@@ -152,7 +153,7 @@ func words(rule string) string { return strings.ReplaceAll(rule, "_", " ") }
 func names(told []alerting.Notification, most int) string {
 	var all []string
 	for i := range told[:min(len(told), most)] {
-		all = append(all, cmp.Or(line(told[i].Subject), "the gateway"))
+		all = append(all, cmp.Or(tame(told[i].Subject), "the gateway"))
 	}
 	text := strings.Join(all, ", ")
 	if more := len(told) - most; more > 0 {
@@ -173,7 +174,7 @@ func text(title string, told []alerting.Notification, dashboard string) string {
 		rest := told[maxTold:]
 		fmt.Fprintf(&b, "\nThe same of %d more: %s.\nAll of them: hookonce alerts\n", len(rest), names(rest, maxNamed))
 	}
-	if g := line(told[0].Gateway); g != "" {
+	if g := tame(told[0].Gateway); g != "" {
 		fmt.Fprintf(&b, "\nTold by the gateway on %s, %s.\n", g, clock(latest(told)))
 	}
 	return b.String()
@@ -187,12 +188,12 @@ func one(b *strings.Builder, n *alerting.Notification, dashboard string) {
 		}
 	}
 	if n.State == alerting.Resolved {
-		fmt.Fprintf(b, "It is over: %s fired at %s, for %s.\n", name(n), clock(n.Fired), span(n.At.Sub(n.Fired)))
-		put("It was", line(n.Headline))
+		fmt.Fprintf(b, "It is over: %s fired at %s, for %s.\n", tame(name(n)), clock(n.Fired), span(n.At.Sub(n.Fired)))
+		put("It was", tame(n.Headline))
 		put("Look", link(dashboard, name(n)))
 		return
 	}
-	b.WriteString(line(n.Headline) + "\n")
+	b.WriteString(tame(n.Headline) + "\n")
 	if n.State == alerting.Repeat {
 		fmt.Fprintf(b, "It has been firing for %s, and nobody has acknowledged it.\n", span(n.At.Sub(n.Fired)))
 	}
@@ -203,15 +204,15 @@ func one(b *strings.Builder, n *alerting.Notification, dashboard string) {
 	}
 	if s := n.Sample; s != nil {
 		put("Example", example(s))
-		put("Error", line(s.Error))
+		put("Error", tame(s.Error))
 	}
-	put("Next", line(n.Action.Label))
-	put("Type", line(n.Action.Command))
-	put("Where", line(n.Action.Place))
+	put("Next", tame(n.Action.Label))
+	put("Type", tame(n.Action.Command))
+	put("Where", line(n.Action.Place)) // from the configuration
 	put("Look", link(dashboard, name(n)))
 	if n.Transition > 0 { // otherwise the store is away, which would keep it
-		put("On it", "hookonce alerts ack "+name(n)+" --reason TEXT")
-		put("Not now", "hookonce alerts silence "+name(n)+" --for 2h --reason TEXT")
+		put("On it", "hookonce alerts ack "+tame(name(n))+" --reason TEXT")
+		put("Not now", "hookonce alerts silence "+tame(name(n))+" --for 2h --reason TEXT")
 	}
 }
 
@@ -223,10 +224,10 @@ func example(s *alert.Sample) string {
 	text := "hookonce events show " + eventText(s.Event)
 	var about []string
 	if s.Type != "" {
-		about = append(about, line(s.Type))
+		about = append(about, tame(s.Type))
 	}
 	if s.Source != "" {
-		about = append(about, "from "+line(s.Source))
+		about = append(about, "from "+tame(s.Source))
 	}
 	if len(about) > 0 {
 		text += " (" + strings.Join(about, " ") + ")"
@@ -263,6 +264,20 @@ func line(s string) string {
 		return r
 	}, s)
 	return short(strings.TrimSpace(s), maxLine)
+}
+
+// harmless are the marks of which no chat makes a mention, a link with another text, a picture or code.
+const harmless = ` _.:/+=-,;()'"%?`
+
+// tame makes one line of such a text for people, in which no markup of a chat takes effect: strangers choose the types of events
+// and what their servers answer, and might write <!channel>, @everyone or [log in](https://...).
+func tame(s string) string {
+	return short(strings.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && !strings.ContainsRune(harmless, r) && (unicode.IsPunct(r) || unicode.IsSymbol(r)) {
+			return '·'
+		}
+		return r
+	}, line(s)), maxLine)
 }
 
 // short cuts a text to so many bytes, between words if there is one near.

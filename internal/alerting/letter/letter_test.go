@@ -245,6 +245,44 @@ func TestTextsOfStrangers(t *testing.T) {
 	}
 }
 
+// No markup of a chat takes effect that is in what strangers chose, and programs get what was there.
+func TestMarkupOfStrangers(t *testing.T) {
+	for name, evil := range map[string]string{
+		"mention in Slack":        "<!channel>",
+		"person in Slack":         "<@U123>",
+		"link in Slack":           "<https://evil.example|log in>",
+		"entities":                "&lt;!channel&gt;",
+		"mention in Discord":      "@everyone",
+		"mention in Mattermost":   "@here @all",
+		"link in Markdown":        "[log in](https://evil.example)",
+		"picture in Markdown":     "![x](https://evil.example/x.png)",
+		"code":                    "```x``` `y`",
+		"bold, struck, hidden":    "**x** ~~y~~ ||z||",
+		"mention in Teams":        "<at>everyone</at>",
+		"HTML":                    `<a href="https://evil.example">log in</a>`,
+		"channel, table, escapes": `#town-square | a \* b`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := fired(t, "type_fails")
+			a.Headline = evil + " " + a.Headline
+			a.Subject, a.Sample.Error, a.Sample.Type, a.Sample.Source, a.Action.Command = evil, evil, evil, evil, "hookonce events list --type '"+evil+"'"
+			for _, state := range []alerting.State{alerting.Firing, alerting.Repeat, alerting.Resolved} {
+				n := notification(a, state)
+				n.Gateway = evil
+				for _, told := range [][]alerting.Notification{{n}, {n, n}, slices.Repeat([]alerting.Notification{n}, 12)} {
+					m := letter.Write(message(told...), "")
+					if strings.ContainsAny(m.Title+m.Text, "<>@[]`*~|#&!\\") {
+						t.Errorf("%s\n%s", m.Title, m.Text)
+					}
+					if m.Alerts[0].Type != evil || m.Alerts[0].Error != evil {
+						t.Errorf("programs get %+v", m.Alerts[0])
+					}
+				}
+			}
+		})
+	}
+}
+
 // The test message says that it is one.
 func TestOfAChannel(t *testing.T) {
 	m := letter.Test("oncall", "web-1", dashboard, now)
