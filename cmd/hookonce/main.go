@@ -9,17 +9,14 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/hookonce/hookonce/internal/notify"
 )
 
-// libraryTimeout bounds the requests that libraries make with the default client, which otherwise waits for ever for a receiver
-// that says nothing: some of the chats that alerts go to.
-const libraryTimeout = 30 * time.Second
-
 func main() {
-	http.DefaultClient.Timeout = libraryTimeout
+	notify.Restrain(http.DefaultClient)
 	os.Exit(execute(&env{
 		args:    os.Args,
 		environ: os.Environ(),

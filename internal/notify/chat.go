@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/mattermost"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/rocketchat"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/pushover"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
@@ -57,7 +62,31 @@ func newService(address string) (types.Service, error) {
 			return nil, err
 		}
 	}
-	return service, service.Initialize(u, nil)
+	if err := service.Initialize(u, nil); err != nil {
+		return nil, err
+	}
+	switch s := service.(type) { // those that show their clients
+	case *mattermost.Service:
+		Restrain(s.GetHTTPClient())
+	case *pushover.Service:
+		Restrain(s.Client)
+	case *rocketchat.Service:
+		Restrain(s.Client)
+	}
+	return service, nil
+}
+
+// chatTime is how long a request of a chat's library may take. It knows of no context.
+const chatTime = 30 * time.Second
+
+// Restrain has a client give up after 30 seconds at most, and take a redirect for a failure: the address is what was meant, and is in the
+// Referer of what would follow. A program that uses chats restrains [http.DefaultClient], which most of them go by, before it
+// makes the first channel.
+func Restrain(c *http.Client) {
+	if c.Timeout == 0 || c.Timeout > chatTime {
+		c.Timeout = chatTime
+	}
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return errors.New("it answered with a redirect") }
 }
 
 func newChat(address string) *chat { return &chat{address} }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -120,6 +121,31 @@ func TestChatsSayAll(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A chat that sends elsewhere is one that was not told, and nobody else gets its address.
+func TestChatsFollowNoRedirect(t *testing.T) {
+	before := *http.DefaultClient
+	t.Cleanup(func() { *http.DefaultClient = before })
+	notify.Restrain(http.DefaultClient)
+	if http.DefaultClient.Timeout != 30*time.Second {
+		t.Errorf("a client waits for %v", http.DefaultClient.Timeout)
+	}
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; r.URL.Path != "/elsewhere" {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		}
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	for _, address := range []string{"generic+http://" + host + "/fakePath", "mattermost://bot@" + host + "/fakeMattermostToken/fakeChannel?disabletls=yes", "bark://:fakeDeviceKey@" + host + "/?scheme=http"} {
+		asked = 0
+		_, err := channel(t, address, nil).Send(t.Context(), message())
+		if err == nil || !strings.Contains(err.Error(), "redirect") || asked != 1 {
+			t.Errorf("%s: %v, %d requests", address, err, asked)
+		}
 	}
 }
 

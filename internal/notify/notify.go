@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/outgoing"
@@ -115,6 +116,10 @@ type sender interface {
 // not let go of them. What is above is refused at once.
 const maxUnderway = 4
 
+// turnTime is after how long a message that does not come to an end makes room for another one: a library that never lets go
+// must not make a channel dumb. It is longer than the libraries' own patience.
+const turnTime = 2 * time.Minute
+
 // New returns a channel. What is wrong with it is what [Check] says.
 func New(c Config, o Options) (*Channel, error) {
 	if o.Now == nil {
@@ -162,8 +167,11 @@ func (c *Channel) Send(ctx context.Context, m *Message) (answer string, err erro
 		err    error
 	}
 	done := make(chan result, 1)
+	release := sync.OnceFunc(func() { <-c.turns })
+	late := time.AfterFunc(turnTime, release)
 	go func() {
-		defer func() { <-c.turns }()
+		defer release()
+		defer late.Stop()
 		answer, err := c.try(ctx, m)
 		done <- result{answer, err}
 	}()

@@ -173,6 +173,10 @@ func TestSilentReceiver(t *testing.T) {
 		if _, err := c.Send(t.Context(), message()); err == nil || !strings.HasPrefix(err.Error(), "4 messages") {
 			t.Errorf("a fifth one: %v", err)
 		}
+		time.Sleep(61 * time.Second) // two minutes after the first
+		if _, err := c.Send(t.Context(), message()); err == nil || err.Error() != "no answer within 15s" {
+			t.Errorf("the channel is dumb for good: %v", err)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		close(until)
