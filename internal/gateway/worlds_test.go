@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -243,7 +244,15 @@ func TestWorlds(t *testing.T) {
 			w := newWorld(t, nil)
 			w.send("e", 1, 200)
 			w.sink.awaitIDs(t, ids("e", 1))
-			w.ahead.Add(int64(27 * time.Hour))
+			db, err := sql.Open("sqlite", w.cfg.Store.DSN)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := db.ExecContext(t.Context(), `PRAGMA busy_timeout = 10000; CREATE TRIGGER stall BEFORE DELETE ON hookonce_events BEGIN SELECT RAISE(ABORT, 'it stalls'); END`); err != nil {
+				t.Fatal(err)
+			}
+			w.ahead.Add(int64(91 * 24 * time.Hour)) // the event is past its retention
 			w.settles("cleanup_late", "cleanup has not come to an end", "hookonce doctor")
 		},
 		"a resource holds up its group, on a destination that takes others": func(t *testing.T) {

@@ -3,6 +3,7 @@
 package endtoend
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -44,6 +45,9 @@ func TestFewDescriptors(t *testing.T) {
 		}
 		began := time.Now()
 		res, err := c.Do(req)
+		if errors.Is(err, unix.ECONNRESET) { // while it had sent nothing it may have made room for another one
+			res, err = c.Do(req)
+		}
 		if err != nil {
 			t.Errorf("%s %s: %v", method, url, err)
 			return ""
@@ -65,7 +69,8 @@ func TestFewDescriptors(t *testing.T) {
 	hold(60, p.admin)
 	all()
 	if text := ask("GET", "http://"+p.admin+"/metrics", http.StatusOK); !strings.Contains(text, `hookonce_connections_max{listener="listen"} 80`) ||
-		!strings.Contains(text, `hookonce_connections_max{listener="admin"} 20`) || strings.Contains(text, "hookonce_descriptors_exhausted_total{") {
+		!strings.Contains(text, `hookonce_connections_max{listener="admin"} 20`) || !strings.Contains(text, `hookonce_descriptors_exhausted_total{listener="listen"} 0`) ||
+		!strings.Contains(text, `hookonce_descriptors_exhausted_total{listener="admin"} 0`) {
 		t.Errorf("the connections of a process with 160 descriptors are %s", grep(text, "hookonce_connections_max", "hookonce_descriptors"))
 	}
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
@@ -80,7 +85,7 @@ func TestFewDescriptors(t *testing.T) {
 	}
 	hold(20, p.addr)
 	all()
-	if text := ask("GET", "http://"+p.admin+"/metrics", http.StatusOK); !strings.Contains(text, `hookonce_descriptors_exhausted_total{listener="listen"}`) {
+	if text := ask("GET", "http://"+p.admin+"/metrics", http.StatusOK); strings.Contains(text, `hookonce_descriptors_exhausted_total{listener="listen"} 0`) {
 		t.Errorf("the metrics do not tell: %s", grep(text, "hookonce_connections", "hookonce_descriptors"))
 	}
 	log := p.log.String()
