@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -30,8 +31,13 @@ func TestCheck(t *testing.T) {
 		"https://alerts.internal/#" + token: "no fragment",
 		"logger://" + token:                 `"logger" is no kind of channel`,
 		"carrier-pigeon://" + token:         "is no kind of channel",
-		"slack://" + token:                  "slack: ",
-		"slack+x://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook": "plus sign",
+		"slack://" + token:                  "; write slack://hook:A-B-C@webhook",
+		"https://hooks.slack.com/services/T0/B0/" + token:                                                      "write its address as slack://hook:A-B-C@webhook, without secrets",
+		"https://discord.com/api/webhooks/1/" + token:                                                          "write its address as discord://TOKEN@ID",
+		"https://example.webhook.office.com/webhookb2/" + token:                                                "write its address as teams://",
+		"https://chat.googleapis.com/v1/spaces/x/messages?token=" + token:                                      "write its address as googlechat://",
+		"slack://hook:" + token + "@webhook":                                                                   "slack: ",
+		"slack+x://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook":                                  "plus sign",
 		"telegram://" + token:                                                                                  "telegram: ",
 		"discord://" + token + "@id?nonsense=" + token:                                                         "discord: ",
 		"matrix://user:" + token + "@matrix.internal/":                                                         "access token",
@@ -60,5 +66,25 @@ func TestCheck(t *testing.T) {
 	}
 	if _, err := notify.New(notify.Config{Address: "https://alerts.internal/", Secrets: []string{"whsec_" + token + "!"}}, notify.Options{}); err == nil || strings.Contains(err.Error(), token) {
 		t.Errorf("a secret that is none: %v", err)
+	}
+}
+
+// Every chat has a shape, which errors give and the page lists.
+func TestShapesStandInThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, scheme := range notify.ChatSchemes() {
+		switch shape := notify.Shapes[scheme]; {
+		case !strings.HasPrefix(shape, scheme):
+			t.Errorf("%s has the shape %q", scheme, shape)
+		case !strings.Contains(string(page), "`"+shape+"`"):
+			t.Errorf("docs/alerts.md does not have `%s`", shape)
+		}
+	}
+	const parts = "slack://hook:AAAAAAAAA-BBBBBBBBB@webhook"
+	if err := notify.Check(parts, nil); err == nil || strings.Contains(err.Error(), "[hidden]") {
+		t.Errorf("fixed words are hidden: %v", err)
 	}
 }

@@ -18,3 +18,9 @@ func TrustMail(t *testing.T, roots *x509.CertPool) {
 	mailRoots = roots
 	t.Cleanup(func() { mailRoots = nil })
 }
+
+// ChatSchemes and Shapes are for the page.
+var (
+	ChatSchemes = chatSchemes
+	Shapes      = shapes
+)

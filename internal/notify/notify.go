@@ -228,6 +228,9 @@ func Check(address string, secrets []string) error {
 		if _, err := outgoing.ParseAddress(address); err != nil || u.Fragment != "" || custom {
 			return errors.New("the address must begin with http:// or https:// and name a host, and have no fragment")
 		}
+		if err := checkReceiver(u); err != nil {
+			return err
+		}
 		if !signed {
 			return errors.New("a webhook is signed, so that its receiver knows who calls; add secrets, or write generic+https:// for a receiver that wants none")
 		}
@@ -242,7 +245,7 @@ func Check(address string, secrets []string) error {
 		return fmt.Errorf("%q is no kind of channel; write one of %s", scheme, strings.Join(Schemes(), ", "))
 	default:
 		if err = checkChat(address); err != nil { // in the words of a library
-			err = errors.New(newHider(address).error(err))
+			err = fmt.Errorf("%s; write %s", newHider(address).error(err), shapes[scheme])
 		}
 	}
 	if err != nil {
