@@ -154,7 +154,7 @@ func cutText(text string) (shown string, cut bool) {
 var safeHeaders = []string{"Accept", "Accept-Encoding", "Content-Encoding", "Content-Length", "Content-Type", "Date", "Host", "User-Agent"}
 
 // credential matches names of headers that may have in them what lets somebody in. They are never shown.
-var credential = regexp.MustCompile(`(?i)auth|cookie|token|secret|passw|api-?key`)
+var credential = regexp.MustCompile(`(?i)auth|cookie|token|secret|passw|credential|session|(^|-)key$|api-?key`)
 
 // shownHeaders returns the lines of a header, by name.
 func shownHeaders(h http.Header, form Form) []HeaderOfLook {

@@ -149,6 +149,25 @@ func TestLookAtHeaders(t *testing.T) {
 	}
 }
 
+// Names under which senders put what lets somebody in are masked in every form; those of signatures and identifiers are not.
+func TestCredentialsAreNeverShown(t *testing.T) {
+	for name, hidden := range map[string]bool{
+		"Proxy-Authorization": true, "Set-Cookie": true, "X-Gitlab-Token": true, "X-Client-Secret": true, "X-Password": true, "X-Apikey": true,
+		"Api-Key-Id": true, "X-Shared-Key": true, "Access-Key": true, "Key": true, "X-Amz-Credential": true, "Ocp-Apim-Subscription-Key": true,
+		"Session": true, "X-Session-Id": true, "X-Hub-Signature-256": false, "Webhook-Id": false, "Keyword": false, "X-Monkey": false,
+	} {
+		r := newRig(t)
+		r.form = api.FormFull
+		r.serve()
+		id := r.accept("evt", journal.Dead, carrying(name+": a-fake-value\r\n", ""))
+		w, _ := r.send(request("POST", fmt.Sprintf("/api/v1/events/%d/payload", id), api.Look{Part: "headers", Reason: "x"}))
+		var p api.Payload
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || len(p.Headers) != 1 || p.Headers[0].Masked != hidden || strings.Contains(w.Body.String(), "fake") == hidden {
+			t.Errorf("%s: %s", name, w.Body)
+		}
+	}
+}
+
 // A mask is JSON of the same shape, and has no character of what it stands for.
 func FuzzMask(f *testing.F) {
 	f.Add(`{"a":[1,{"b":"c"}],"d e":null}`)
