@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -352,20 +353,25 @@ func (a *api) testChannel(ctx context.Context, in *testInput) (*answer[ChannelTe
 	if !known {
 		return nil, errNoChannel
 	}
-	out := &answer[ChannelTest]{ChannelTest{Channel: in.Name}}
-	err := a.ask(ctx, writeTime, func(ctx context.Context) error {
-		said, err := a.opt.TestChannel(ctx, in.Name)
-		if out.Body.Arrived = err == nil; err != nil {
-			said = err.Error()
-		}
-		out.Body.Answer = said
-		if err := a.opt.Alerts.Tested(ctx, in.Name, actor(ctx), in.Body.Reason); err != nil { // it was sent all the same
-			a.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "api: that a test message was sent is not on record", slog.Any("error", err))
-		}
+	select {
+	case a.tests <- struct{}{}:
+		defer func() { <-a.tests }()
+	default:
+		return nil, retryLater("other test messages are under way; try again when they came to an end, in 15 seconds at most")
+	}
+	said, err := a.opt.TestChannel(ctx, in.Name)
+	out := &answer[ChannelTest]{ChannelTest{in.Name, err == nil, said}}
+	if err != nil {
+		out.Body.Answer = err.Error()
+	}
+	// It was sent, whoever still waits for the answer.
+	var failed error
+	err = a.ask(context.WithoutCancel(ctx), recordTime, func(ctx context.Context) error {
+		failed = a.opt.Alerts.Tested(ctx, in.Name, actor(ctx), in.Body.Reason)
 		return nil
 	})
-	if err != nil {
-		return nil, err
+	if err = errors.Join(failed, err); err != nil {
+		a.opt.Logger.LogAttrs(ctx, slog.LevelWarn, "api: that a test message was sent is not on record", slog.Any("error", err))
 	}
 	loglimit.Unbound(a.opt.Logger).LogAttrs(ctx, slog.LevelInfo, "api: a test message was sent", slog.String("channel", in.Name), slog.Bool("arrived", out.Body.Arrived),
 		slog.String("by", actor(ctx)), slog.String("reason", in.Body.Reason))

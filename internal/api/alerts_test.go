@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 type alerts struct {
 	silences []journal.Silence
 	ack      string
+	mu       sync.Mutex // of tested
 	tested   []string
 	asked    int
 	fails    bool
@@ -66,7 +69,12 @@ func (a *alerts) Silence(_ context.Context, s journal.Silence) (journal.Silence,
 	return s, nil
 }
 
-func (a *alerts) Tested(_ context.Context, channel, by, reason string) error {
+func (a *alerts) Tested(ctx context.Context, channel, by, reason string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.tested = append(a.tested, channel+" "+by+" "+reason)
 	return nil
 }
@@ -194,6 +202,50 @@ func TestAlertRules(t *testing.T) {
 	r.handler = api.New(options)
 	if list := r.get("/api/v1/alerts/rules"); list["evaluated"] != false {
 		t.Errorf("without alerts: %v", list["evaluated"])
+	}
+}
+
+// A receiver that says nothing keeps no question from being answered, and no more than two test messages wait for one.
+func TestSilentReceiversKeepNobodyWaiting(t *testing.T) {
+	r := newRig(t)
+	sent, silent := make(chan struct{}), make(chan struct{})
+	r.ring = func(context.Context) {
+		sent <- struct{}{}
+		<-silent
+	}
+	test := func() int {
+		w := httptest.NewRecorder()
+		r.handler.ServeHTTP(w, request("POST", "/api/v1/alerts/channels/oncall/test", map[string]any{"reason": "x"}))
+		return w.Code
+	}
+	codes := make(chan int, 2)
+	for range 2 {
+		go func() { codes <- test() }()
+		<-sent
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 5*time.Second) // of the 20 that it waited
+	defer cancel()
+	r.expect(request("GET", "/api/v1/alerts", nil).WithContext(soon), 200)
+	if p := r.post("/api/v1/alerts/channels/oncall/test", map[string]any{"reason": "x"}, 503); !strings.Contains(fmt.Sprint(p["detail"]), "test messages are under way") {
+		t.Errorf("a third one: %v", p)
+	}
+	close(silent)
+	if a, b := <-codes, <-codes; a != 200 || b != 200 {
+		t.Errorf("the answers are %d and %d", a, b)
+	}
+	r.ring = nil
+	r.post("/api/v1/alerts/channels/oncall/test", map[string]any{"reason": "x"}, 200)
+}
+
+// A message that was sent is on record, even if who sent it went away meanwhile.
+func TestSentTestsAreOnRecord(t *testing.T) {
+	r := newRig(t)
+	ctx, leave := context.WithCancel(t.Context())
+	r.ring = func(context.Context) { leave() }
+	req := request("POST", "/api/v1/alerts/channels/oncall/test", map[string]any{"reason": "x"}).WithContext(ctx)
+	r.handler.ServeHTTP(httptest.NewRecorder(), req)
+	if len(r.alerts.tested) != 1 {
+		t.Errorf("on record are %q:\n%s", r.alerts.tested, r.log)
 	}
 }
 

@@ -21,7 +21,9 @@ const (
 	maxBody     = 64 << 10         // of a request
 	readTime    = 10 * time.Second // for one question to the store
 	writeTime   = 20 * time.Second // for one change, however many transactions it takes
+	recordTime  = 5 * time.Second  // for the record of what was done already
 	maxInFlight = 2                // questions at once, so that asking never takes the store's connections from events
+	maxTests    = 2                // test messages at once, which wait for others than the store and so take no turn of questions
 )
 
 // Base is what all paths begin with.
@@ -30,6 +32,7 @@ const Base = "/api/v1"
 type api struct {
 	opt      Options
 	turns    chan struct{}
+	tests    chan struct{}
 	attended attended
 }
 
@@ -45,7 +48,7 @@ func New(o Options) http.Handler {
 		o.Payloads = func() Form { return FormOff }
 	}
 	o.Logger = loglimit.Bound(o.Logger)
-	a := &api{opt: o, turns: make(chan struct{}, maxInFlight)}
+	a := &api{opt: o, turns: make(chan struct{}, maxInFlight), tests: make(chan struct{}, maxTests)}
 	mux := http.NewServeMux()
 	a.register(humago.New(mux, document(o.Version)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {

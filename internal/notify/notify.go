@@ -160,6 +160,7 @@ func (c *Channel) Send(ctx context.Context, m *Message) (answer string, err erro
 	default:
 		return "", fmt.Errorf("%d messages over this channel are under way already, and do not come to an end", maxUnderway)
 	}
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	type result struct {
@@ -183,7 +184,7 @@ func (c *Channel) Send(ctx context.Context, m *Message) (answer string, err erro
 		return c.hide.text(r.answer), nil
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return "", fmt.Errorf("no answer within %v", sendTime)
+			return "", fmt.Errorf("no answer within %v", time.Since(began).Round(100*time.Millisecond))
 		}
 		return "", ctx.Err()
 	}
