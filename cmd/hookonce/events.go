@@ -240,7 +240,11 @@ func look(c *cobra.Command, w *env, client *adminClient, id, part, reason string
 	if part == api.PartHeaders {
 		return nil
 	}
-	fmt.Fprintf(w.err, "%s; %d bytes, SHA-256 %s, %s\n", clean(cmp.Or(p.Type, "no content type")), p.Bytes, p.SHA256, p.Form)
+	hash := ""
+	if p.SHA256 != "" { // masked, there is none
+		hash = ", SHA-256 " + clean(p.SHA256)
+	}
+	fmt.Fprintf(w.err, "%s; %d bytes%s, %s\n", clean(cmp.Or(p.Type, "no content type")), p.Bytes, hash, p.Form)
 	switch {
 	case p.Text != "":
 		for line := range strings.Lines(p.Text) {

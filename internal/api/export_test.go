@@ -7,5 +7,8 @@ func (g *Guard) Addresses() int {
 	return g.tries.Len()
 }
 
-// MaskJSON is what a masked body shows.
-var MaskJSON = maskJSON
+// Mask is what a masked body shows, and MaskJSON what one that is JSON does.
+var (
+	Mask     = mask
+	MaskJSON = maskJSON
+)

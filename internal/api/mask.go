@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/url"
 	"regexp"
 	"strings"
@@ -18,7 +19,7 @@ const maxMasked = 4 << 20
 const maxIndent = 16
 
 // name matches names of members and fields that programs give. Other names may be data, such as addresses, and are masked.
-var name = regexp.MustCompile(`^[A-Za-z_$][A-Za-z0-9_$.:\[\]-]{0,63}$`)
+var name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.\[\]-]{0,63}$`)
 
 // masks returns as many stars as a text has characters.
 func masks(text string) string { return strings.Repeat("*", utf8.RuneCountInString(text)) }
@@ -29,6 +30,15 @@ func shownName(text string) string {
 		return text
 	}
 	return masks(text)
+}
+
+// mask returns what of a body is shown masked. JSON is JSON whatever its sender calls it: curl calls everything a form.
+func mask(body []byte, kind string) (text string, cut bool) {
+	text, cut = maskJSON(body)
+	if media, _, _ := mime.ParseMediaType(kind); text == "" && media == "application/x-www-form-urlencoded" {
+		return maskForm(string(body))
+	}
+	return text, cut
 }
 
 // maskJSON returns a JSON document with its structure, names, types and lengths, and nothing of what it says: characters are
@@ -112,18 +122,22 @@ func (m *masker) line() {
 	m.out.WriteString("\n" + strings.Repeat("  ", min(len(m.open), maxIndent)))
 }
 
-// maskForm does for a form what maskJSON does for JSON.
+// maskForm does for a form what maskJSON does for JSON. What has no name in front of it is all value.
 func maskForm(body string) (text string, cut bool) {
 	if len(body) > maxMasked {
 		return "", false
 	}
 	var b strings.Builder
 	for field := range strings.SplitSeq(body, "&") {
-		key, value, _ := strings.Cut(field, "=")
+		key, value, named := strings.Cut(field, "=")
 		key, errKey := url.QueryUnescape(key)
 		value, errValue := url.QueryUnescape(value)
 		if errKey != nil || errValue != nil {
 			return "", false
+		}
+		if !named {
+			b.WriteString(masks(key) + "\n")
+			continue
 		}
 		b.WriteString(shownName(key) + "=" + masks(value) + "\n")
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"maps"
-	"mime"
 	"net/http"
 	"net/textproto"
 	"regexp"
@@ -67,7 +66,7 @@ type Payload struct {
 	Form    Form           `json:"form" enum:"masked,full"`
 	Type    string         `json:"content_type,omitempty" doc:"As the sender has it."`
 	Bytes   int64          `json:"bytes,omitempty" doc:"Of the whole body."`
-	SHA256  string         `json:"sha256,omitempty" doc:"Of the whole body."`
+	SHA256  string         `json:"sha256,omitempty" doc:"Of the whole body. Missing where it is masked: whoever guesses what it says could tell by it."`
 	Text    string         `json:"text,omitempty" doc:"The body. Missing where it is no text, or, masked, neither JSON nor a form."`
 	Base64  string         `json:"base64,omitempty" doc:"The body, if it is no text."`
 	Cut     bool           `json:"cut,omitempty" doc:"The body goes on."`
@@ -126,14 +125,14 @@ func (a *api) look(ctx context.Context, in *lookInput) (*lookOutput, error) {
 
 // show fills in a body.
 func (p *Payload) show(body []byte, kind string) {
+	p.Type, p.Bytes = kind, int64(len(body))
+	if p.Form == FormMasked {
+		p.Text, p.Cut = mask(body, kind)
+		return
+	}
 	sum := sha256.Sum256(body)
-	p.Type, p.Bytes, p.SHA256 = kind, int64(len(body)), hex.EncodeToString(sum[:])
-	media, _, _ := mime.ParseMediaType(kind)
+	p.SHA256 = hex.EncodeToString(sum[:])
 	switch {
-	case p.Form == FormMasked && media == "application/x-www-form-urlencoded":
-		p.Text, p.Cut = maskForm(string(body))
-	case p.Form == FormMasked:
-		p.Text, p.Cut = maskJSON(body)
 	case utf8.Valid(body):
 		p.Text, p.Cut = cutText(string(body))
 	default:
