@@ -8,12 +8,15 @@
 // trace that a sender brings goes on, and is sampled as it says, is then for otelhttp to decide: otelhttp.WithPublicEndpoint begins
 // a new one and links it, which is right for senders that are not your own.
 //
-// Nothing here has an event's key, body or header. An error of the handler is in its span, and in no metric.
+// Nothing here has an event's key, body or header. A span of a handler that failed has the type of the error, and its text with
+// [WithErrorTexts] alone; no metric has either.
 package hookonceotel
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -32,12 +35,23 @@ type Telemetry struct {
 	outcomes, firsts        metric.Int64Counter
 	rejected, firstFailures metric.Int64Counter
 	seconds                 metric.Float64Histogram
+	texts                   bool
 }
 
+// Option changes what [New] returns.
+type Option func(*Telemetry)
+
+// WithErrorTexts puts the texts of handlers' errors into their spans, cut at 256 bytes. Without it nobody who reads traces sees
+// what an error quotes, such as a name or an address of a customer: the span has its type.
+func WithErrorTexts() Option { return func(t *Telemetry) { t.texts = true } }
+
 // New returns what tells these providers. An error is a meter's that refuses an instrument.
-func New(spans trace.TracerProvider, meters metric.MeterProvider) (*Telemetry, error) {
+func New(spans trace.TracerProvider, meters metric.MeterProvider, opts ...Option) (*Telemetry, error) {
 	meter := meters.Meter(scope)
 	t := &Telemetry{tracer: spans.Tracer(scope)}
+	for _, o := range opts {
+		o(t)
+	}
 	var errs [5]error
 	t.outcomes, errs[0] = meter.Int64Counter("hookonce.handler.outcomes", metric.WithUnit("{event}"),
 		metric.WithDescription("Events, and requests with a key, by what became of them."))
@@ -60,6 +74,7 @@ const (
 	reason      = attribute.Key("hookonce.reason")
 	kind        = attribute.Key("hookonce.event.type")
 	attempt     = attribute.Key("hookonce.attempt")
+	errorType   = attribute.Key("error.type")
 	system      = attribute.Key("messaging.system")
 	operation   = attribute.Key("messaging.operation.name")
 	operates    = attribute.Key("messaging.operation.type")
@@ -109,11 +124,32 @@ func (t *Telemetry) run(ctx context.Context, ev *hookonce.Event, work func(conte
 		case !returned:
 			span.SetStatus(codes.Error, "the handler did not return")
 		case err != nil:
-			span.SetStatus(codes.Error, err.Error())
+			span.SetAttributes(errorType.String(typeOf(err)))
+			span.SetStatus(codes.Error, t.text(err))
 		}
 		span.End()
 	}()
 	err = work(ctx)
 	returned = true
 	return err
+}
+
+// typeOf names the type of the error that others wrap, such as *pgconn.PgError.
+func typeOf(err error) string {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return fmt.Sprintf("%T", err)
+}
+
+// maxText bounds the text of an error, in bytes.
+const maxText = 256
+
+// text is what a span may say of an error. It is UTF-8: a collector refuses a batch with anything else.
+func (t *Telemetry) text(err error) string {
+	if !t.texts {
+		return ""
+	}
+	text := err.Error()
+	return strings.ToValidUTF8(text[:min(maxText, len(text))], "")
 }
