@@ -15,7 +15,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/dashboard/frame"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -52,21 +52,11 @@ func WithHome(name, address string) Option {
 // here under a name of its own. Everybody on the machine is let in, as "local". It is no guard behind a proxy, through which
 // all requests come from this machine: a request that says that it was forwarded is refused.
 func Local(r *http.Request) (name string, ok bool) {
-	for _, forwarded := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
-		if r.Header.Get(forwarded) != "" {
-			return "", false
-		}
-	}
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
 		return "", false
 	}
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	addr, err := netip.ParseAddr(host)
-	return "local", host == "localhost" || err == nil && addr.IsLoopback()
+	return "local", header.LoopbackHost(r.Host) && !header.Proxied(r.Header)
 }
 
 // Handler returns the dashboard of a store. Authorize says who may look: it returns the visitor's name, which stands in the

@@ -218,6 +218,8 @@ func TestLocal(t *testing.T) {
 		"a name that leads here":      {"127.0.0.1:5000", "evil.example", "", false},
 		"a name that begins like one": {"127.0.0.1:5000", "127.0.0.1.evil.example:8082", "", false},
 		"a proxy on this machine":     {"127.0.0.1:5000", "localhost", "X-Forwarded-For", false},
+		"a proxy that says so alone":  {"127.0.0.1:5000", "localhost", "Via", false},
+		"this machine, without port":  {"[::1]:5000", "[::1]", "", true},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr, r.Host = c.remote, c.host

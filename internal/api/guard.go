@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/hookonce/hookonce/internal/connlimit"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/lru"
 	"github.com/hookonce/hookonce/internal/problem"
@@ -268,37 +268,14 @@ func admitLocal(r *http.Request) *problem.Details {
 	switch {
 	case err != nil || !remote.Addr().Unmap().IsLoopback():
 		return forbidden("without admin_tokens in the configuration only this machine is answered")
-	case !loopbackHost(r.Host):
+	case !header.LoopbackHost(r.Host):
 		return forbidden("without admin_tokens in the configuration requests must name a loopback address, such as 127.0.0.1, in Host")
-	case forwarded(r):
+	case header.Proxied(r.Header):
 		return forbidden("without admin_tokens in the configuration nothing that came through a proxy is answered: whoever reaches the proxy would be an operator")
 	case foreign(r):
 		return forbidden("a page of another site may not ask this")
 	}
 	return nil
-}
-
-// loopbackHost reports whether a Host header names this machine in a way that no name server decides.
-func loopbackHost(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
-}
-
-// forwarded reports whether a proxy passed the request on. Its own address says nothing about the sender's.
-func forwarded(r *http.Request) bool {
-	for _, name := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
-		if r.Header.Get(name) != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // foreign reports whether a browser sends the request for a page that is not ours.

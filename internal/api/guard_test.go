@@ -45,6 +45,7 @@ func TestWithoutTokens(t *testing.T) {
 		"a page without an origin":     {func(r *http.Request) { r.Header.Set("Origin", "null") }, 403},
 		"an image elsewhere":           {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
 		"through a proxy here":         {func(r *http.Request) { r.Header.Set("X-Forwarded-For", "192.0.2.1") }, 403},
+		"through a proxy with TLS":     {func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") }, 403},
 		"through a proxy that says so": {func(r *http.Request) { r.Header.Set("Via", "1.1 proxy") }, 403},
 		"a page of a sister site":      {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
 	}

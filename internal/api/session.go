@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // Visitor is who sent a request that a [Guard] let through.
@@ -113,7 +115,7 @@ func cookieOf(r *http.Request) *http.Cookie {
 	if c, err := r.Cookie(secureCookie); err == nil {
 		return c
 	}
-	if c, err := r.Cookie(plainCookie); err == nil && r.TLS == nil && !forwarded(r) {
+	if c, err := r.Cookie(plainCookie); err == nil && r.TLS == nil && !header.Proxied(r.Header) {
 		return c
 	}
 	return nil
@@ -126,7 +128,7 @@ func channel(r *http.Request) (encrypted, private bool) {
 		return true, true
 	}
 	encrypted = strings.HasPrefix(r.Header.Get("Origin"), "https://")
-	return encrypted, fromLoopback(r) && (encrypted || !forwarded(r))
+	return encrypted, fromLoopback(r) && (encrypted || !header.Proxied(r.Header))
 }
 
 func fromLoopback(r *http.Request) bool {
