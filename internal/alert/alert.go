@@ -131,7 +131,7 @@ func (c Settings) Judge(s *overview.Snapshot) Verdict {
 			}
 		})
 	}
-	explain(s, all)
+	explain(all)
 	slices.SortStableFunc(all, func(a, b Alert) int {
 		return cmp.Or(consequence(a)-consequence(b), a.Severity.rank()-b.Severity.rank(), order[a.Rule]-order[b.Rule], cmp.Compare(b.Count, a.Count))
 	})
@@ -158,25 +158,27 @@ func consequence(a Alert) int {
 }
 
 // explain names the cause of each alert that follows from another one. A store that is away explains all that
-// waits and all that is refused; a destination that is paused or ill explains its backlog and its failures.
-func explain(s *overview.Snapshot, all []Alert) {
-	at := func(rule, subject string) string {
-		if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == rule && a.Subject == subject }); i >= 0 {
+// waits and all that is refused; a destination that is paused or ill explains its backlog and its failures. What is
+// less severe explains nothing, or nobody would be paged: but for a pause, which somebody wanted.
+func explain(all []Alert) {
+	at := func(least Severity, rule, subject string) string {
+		if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == rule && a.Subject == subject && !least.Above(a.Severity) }); i >= 0 {
 			return all[i].Fingerprint()
 		}
 		return ""
 	}
-	store := cmp.Or(at(storeAway, ""), at(storeUnwritable, ""))
+	store := cmp.Or(at(Page, storeAway, ""), at(Page, storeUnwritable, ""))
 	for i := range all {
 		a := &all[i]
-		own := a.Fingerprint()
+		own, pause := a.Fingerprint(), at(Info, Paused, a.Subject)
+		at := func(rule, subject string) string { return at(a.Severity, rule, subject) }
 		switch a.Rule {
 		case sendersRefused, storeSlow, cleanupLate:
 			a.Cause = cmp.Or(store, at(storeSlow, ""))
 		case backlogOld, FirstAttemptsFail, died, poison, blocked:
-			a.Cause = cmp.Or(store, at(paused, a.Subject), at(failing, a.Subject))
+			a.Cause = cmp.Or(store, pause, at(failing, a.Subject))
 			if a.Cause == "" && a.Rule == backlogOld {
-				a.Cause = cmp.Or(at(blocked, a.Subject), at(storeSlow, ""))
+				a.Cause = at(storeSlow, "")
 			}
 			if a.Cause == "" && a.Rule == died {
 				a.Cause = at(poison, a.Subject)
@@ -186,7 +188,7 @@ func explain(s *overview.Snapshot, all []Alert) {
 			}
 		case failing:
 			if store == "" {
-				a.Cause = at(paused, a.Subject)
+				a.Cause = pause
 			}
 		case silent:
 			a.Cause = cmp.Or(at(secretRotated, a.Subject), at(clockOff, a.Subject), at(sendersRefused, ""))
@@ -199,8 +201,8 @@ func explain(s *overview.Snapshot, all []Alert) {
 		if a.Cause == own {
 			a.Cause = ""
 		}
-		if a.Cause != "" && a.Cause == at(paused, a.Subject) {
-			a.Severity = Info // somebody wanted it
+		if a.Cause != "" && a.Cause == pause {
+			a.Severity = Info
 		}
 	}
 }

@@ -140,8 +140,8 @@ func TestRules(t *testing.T) {
 		}), "ledger takes events, but 2 deliveries are given up (422 Unprocessable); the last that failed so are all of type refund.", "--state dead --error status --status 422 --reason TEXT"},
 		{died, Ticket, destination(func(d *overview.DestinationState) { d.Dead = 1 }), func(*snapshot) {}, "1 delivery is given up", "--state dead"},
 		{died, Page, destination(func(d *overview.DestinationState) { d.Dead, d.Hour.Dead = 11, 11 }), func(*snapshot) {}, "11 deliveries", "--state dead"},
-		{paused, Ticket, pausedFor(forgotten + time.Second), func(*snapshot) {}, "by ann (moving)", "resume"},
-		{paused, Info, pausedFor(forgotten), func(*snapshot) {}, "by ann", "resume"},
+		{Paused, Ticket, pausedFor(forgotten + time.Second), func(*snapshot) {}, "by ann (moving)", "resume"},
+		{Paused, Info, pausedFor(forgotten), func(*snapshot) {}, "by ann", "resume"},
 		{backlogOld, Page, backlog(oldBacklog + time.Second), backlog(oldBacklog), "5 events wait", "destinations list"},
 		{conflict, Ticket, source(func(o *overview.SourceState) { o.Hour.Conflicts = 1 }), func(*snapshot) {}, "other content", "--seen conflict"},
 		{cameAgain, Ticket, again(3), again(2), "60 of 160", "--seen duplicate"},
@@ -275,14 +275,15 @@ func TestCausesOutrankConsequences(t *testing.T) {
 		}}, storeAway, sendersRefused, false},
 		"a pause explains a backlog, which pages nobody": {[]func(*snapshot){behind, func(s *snapshot) {
 			s.Destinations[0].Pause = &fleet.Pause{At: ago(25 * time.Hour)}
-		}}, paused, backlogOld, true},
+		}}, Paused, backlogOld, true},
 		"an illness explains first attempts that fail": {[]func(*snapshot){func(s *snapshot) {
 			s.Destinations[0].Health = &fleet.Health{State: "ill"}
 			s.Destinations[0].Hour, s.Destinations[0].Five = overview.Outcomes{First: 100, FirstFailed: 90}, overview.Outcomes{First: 10, FirstFailed: 9}
 		}}, failing, FirstAttemptsFail, false},
-		"a resource that blocks explains a backlog": {[]func(*snapshot){behind, func(s *snapshot) {
-			s.Destinations[0].Blocked = &overview.Blocked{Resource: "r", Waiting: 3}
-		}}, blocked, backlogOld, false},
+		"a type that fails explains what died": {[]func(*snapshot){func(s *snapshot) {
+			s.Destinations[0].Dead = 2
+			s.Destinations[0].Failures = []overview.Failure{{Type: "refund", Dead: 2, Error: "422"}}
+		}}, poison, died, true},
 		"a new secret explains a silence": {[]func(*snapshot){func(s *snapshot) {
 			o := &s.Sources[0]
 			o.LastVerified, o.FailedSince, o.Silence.Missing = ago(2*time.Hour), ago(time.Hour), 80
@@ -305,5 +306,47 @@ func TestCausesOutrankConsequences(t *testing.T) {
 	s.Destinations = append(s.Destinations, overview.DestinationState{Destination: fleet.Destination{Name: "mail", Health: &fleet.Health{State: "ill"}}})
 	if v := Judge(s); len(v.Alerts) != 2 || v.Alerts[1].Cause != "" || !strings.HasSuffix(v.Headline, " 1 more below.") {
 		t.Errorf("of two: %+v", v)
+	}
+}
+
+// A page follows from no ticket: whoever is paged would not hear of it.
+func TestTicketsHideNoPage(t *testing.T) {
+	old := ago(time.Hour)
+	poisoned := []overview.Failure{{Type: "refund", Dead: 2, Error: "422"}}
+	for name, c := range map[string]struct {
+		edit         func(*snapshot)
+		page, ticket string
+	}{
+		"died": {func(s *snapshot) {
+			d := &s.Destinations[0]
+			d.Dead, d.Hour.Dead, d.Failures = 40, 40, poisoned
+		}, died, poison},
+		"first attempts, by a type": {func(s *snapshot) {
+			d := &s.Destinations[0]
+			d.Dead, d.Failures = 2, poisoned
+			d.Hour, d.Five = overview.Outcomes{First: 100, FirstFailed: 50, Attempts: 100, Done: 50}, overview.Outcomes{First: 10, FirstFailed: 5}
+		}, FirstAttemptsFail, poison},
+		"first attempts, by a resource": {func(s *snapshot) {
+			d := &s.Destinations[0]
+			d.Blocked = &overview.Blocked{Resource: "r", Waiting: 3}
+			d.Hour, d.Five = overview.Outcomes{First: 100, FirstFailed: 50}, overview.Outcomes{First: 10, FirstFailed: 5}
+		}, FirstAttemptsFail, blocked},
+		"a backlog": {func(s *snapshot) {
+			d := &s.Destinations[0]
+			d.Oldest, d.Backlog, d.Blocked = &old, 9, &overview.Blocked{Resource: "r", Waiting: 3}
+		}, backlogOld, blocked},
+		"events that came again": {func(s *snapshot) {
+			o := &s.Sources[0]
+			o.ReseenFor, o.Hour.Conflicts = 10, 1
+			o.Five = overview.Intake{Accepted: 10, Reseen: 900}
+		}, cameAgain, conflict},
+	} {
+		s := well()
+		c.edit(s)
+		v := Judge(s)
+		if v.Healthy || len(v.Alerts) < 2 || v.Alerts[0].Rule != c.page || v.Alerts[0].Severity != Page || v.Alerts[0].Cause != "" ||
+			!slices.ContainsFunc(v.Alerts, func(a Alert) bool { return a.Rule == c.ticket && a.Severity == Ticket }) {
+			t.Errorf("%s: %+v", name, v)
+		}
 	}
 }

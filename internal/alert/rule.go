@@ -59,27 +59,28 @@ const (
 	Unrecorded = "alerts_unrecorded"
 	// FirstAttemptsFail is the rule whose threshold is a budget.
 	FirstAttemptsFail = "first_attempts_fail"
-	storeSlow         = "store_slow"
-	sendersRefused    = "senders_refused"
-	secretRotated     = "secret_rotated"
-	clockOff          = "clock_off"
-	failing           = "destination_failing"
-	blocked           = "group_blocked"
-	poison            = "type_fails"
-	died              = "died"
-	paused            = "paused"
-	backlogOld        = "backlog_old"
-	conflict          = "conflict"
-	cameAgain         = "came_again"
-	oneAgain          = "one_again"
-	silent            = "silent_source"
-	cleanupLate       = "cleanup_late"
-	partitionsEnd     = "partitions_end"
-	storeFull         = "store_full"
-	probing           = "probing"
-	effectsDoubled    = "effects_doubled"
-	secretEnds        = "secret_ends"
-	secretUnused      = "secret_unused"
+	// Paused is the rule of what somebody wanted: it hides what is more severe, too.
+	Paused         = "paused"
+	storeSlow      = "store_slow"
+	sendersRefused = "senders_refused"
+	secretRotated  = "secret_rotated"
+	clockOff       = "clock_off"
+	failing        = "destination_failing"
+	blocked        = "group_blocked"
+	poison         = "type_fails"
+	died           = "died"
+	backlogOld     = "backlog_old"
+	conflict       = "conflict"
+	cameAgain      = "came_again"
+	oneAgain       = "one_again"
+	silent         = "silent_source"
+	cleanupLate    = "cleanup_late"
+	partitionsEnd  = "partitions_end"
+	storeFull      = "store_full"
+	probing        = "probing"
+	effectsDoubled = "effects_doubled"
+	secretEnds     = "secret_ends"
+	secretUnused   = "secret_unused"
 )
 
 // rules stand in the order in which one is told before another of the same severity.
@@ -94,7 +95,7 @@ var rules = []Rule{
 	{Name: failing, When: "the breaker says that a destination is ill", Severity: Page, For: time.Minute, find: ofDestinations(findFailing)},
 	{Name: blocked, When: "events of a resource wait for one that fails", Severity: Ticket, For: 5 * time.Minute, find: ofDestinations(findBlocked)},
 	{Name: poison, When: "as many deliveries are dead whose latest events have one type, at a destination that takes others", Severity: Ticket, Threshold: leastPoisoned, Unit: Number, find: ofDestinations(findPoison)},
-	{Name: paused, When: "a destination is paused; a ticket once it is for longer than that", Severity: Ticket, Threshold: forgotten.Seconds(), Unit: Seconds, find: ofDestinations(findPaused)},
+	{Name: Paused, When: "a destination is paused; a ticket once it is for longer than that", Severity: Ticket, Threshold: forgotten.Seconds(), Unit: Seconds, find: ofDestinations(findPaused)},
 	{Name: FirstAttemptsFail, When: "the share of first attempts that fail is 14.4 times as large over an hour and five minutes (6 times over six hours and half an hour: a ticket), of at least 10, of which at least 3 failed", Severity: Page,
 		Threshold: budget, Unit: Share, find: ofDestinations(findFirstFail)},
 	{Name: sendersRefused, When: "senders are answered 503 for a fault of ours, or the queue is full", Severity: Page, For: time.Minute, find: ofStore(findSendersRefused)},
