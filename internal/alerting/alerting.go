@@ -123,14 +123,14 @@ func (a *Alerting) Flush(ctx context.Context) {
 }
 
 // Evaluate moves the alerts by how all stands now.
-func (a *Alerting) Evaluate(ctx context.Context) {
+func (a *Alerting) Evaluate(caller context.Context) {
 	a.turn.Lock()
 	defer a.turn.Unlock()
 	set := a.opt.Settings()
 	if set.Off {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(caller, askTime)
 	defer cancel()
 	s, err := a.opt.Snapshot(ctx)
 	if err != nil || s == nil {
@@ -151,7 +151,8 @@ func (a *Alerting) Evaluate(ctx context.Context) {
 		} else if a.failing.since.IsZero() {
 			a.failing.since = now
 		}
-		if found := a.failing.alert(); found != nil && ctx.Err() == nil && on(set.Rules, found.Rule) {
+		if found := a.failing.alert(); found != nil && caller.Err() == nil && // not ctx: a store that hangs has used it up
+			on(set.Rules, found.Rule) {
 			local = append(local, *found)
 		}
 	}
@@ -230,7 +231,10 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 func (e *evaluation) takeOver(book, local *journal.AlertBook, happened []journal.AlertRecord) {
 	e.key = windowed
 	for i := range book.Alerts {
-		if a := &book.Alerts[i]; isLocal[a.Rule] && e.now.Sub(a.Seen) >= 2*orDefault(e.KeepFiring, DefaultKeepFiring) {
+		a := &book.Alerts[i]
+		here := local.Find(a.AlertID)
+		fires := here != nil && here.State == journal.AlertFiring
+		if isLocal[a.Rule] && !fires && e.now.Sub(a.Seen) >= 2*orDefault(e.KeepFiring, DefaultKeepFiring) {
 			e.miss(a)
 		}
 	}
@@ -240,6 +244,12 @@ func (e *evaluation) takeOver(book, local *journal.AlertBook, happened []journal
 		}
 		known := book.Find(a.AlertID)
 		same := known != nil && a.Fired.Sub(known.Fired).Abs() < window
+		if same && known.State == journal.AlertFiring && a.State == journal.AlertFiring && a.Seen.Sub(known.Seen) >= rewrite {
+			lasts := *known // with what people did about it there
+			lasts.Seen, lasts.Body = a.Seen, a.Body
+			e.changes.Put = append(e.changes.Put, lasts)
+			continue
+		}
 		if known != nil && (same && (known.State == a.State || a.State == journal.AlertFiring) || !same && a.Fired.Before(known.Fired)) {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/alert"
@@ -468,4 +469,51 @@ func TestReload(t *testing.T) {
 	w.settings.Rules = alert.Settings{"died": {Off: true}}
 	w.pass(DefaultKeepFiring + Every)
 	w.told("firing died/ledger", "resolved died/ledger")
+}
+
+// hangs is a store that takes no alerts and does not say so.
+type hangs struct{ journal.Alerter }
+
+func (hangs) ChangeAlerts(ctx context.Context, _ bool, _ func(*journal.AlertBook) (*journal.AlertChanges, error)) (bool, error) {
+	<-ctx.Done()
+	return false, ctx.Err()
+}
+
+// A store that does not answer in time is told like one that says no. That the gateway stops is no fault of the store.
+func TestUnrecordedWhenTheStoreHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.store = hangs{w.store}
+		w.pass(2 * time.Minute)
+		w.told("firing alerts_unrecorded/")
+		stopping, stop := context.WithCancel(t.Context())
+		stop()
+		w = newWorld(t, 1)
+		w.store = hangs{w.store}
+		for range 10 {
+			w.now = w.now.Add(Every)
+			w.gateways[0].Evaluate(stopping)
+		}
+		w.gateways[0].Flush(t.Context())
+		w.told()
+	})
+}
+
+// A store that comes and goes is one incident for as long as it does, also on record.
+func TestStoreComesAndGoes(t *testing.T) {
+	w := newWorld(t, 1)
+	store, gone := w.store, errors.New("connection refused")
+	for range 10 {
+		w.store, w.snapshot.Store.Away = away{gone}, &overview.Trouble{Since: w.now, Error: gone.Error()}
+		w.pass(2 * time.Minute)
+		w.store, w.snapshot.Store.Away = store, nil
+		w.pass(time.Minute)
+		w.told("firing store_away/")
+		w.state("store_away", "", journal.AlertFiring)
+	}
+	if a := w.state("store_away", "", journal.AlertFiring); w.now.Sub(a.Seen) > 2*time.Minute {
+		t.Errorf("it was seen last %v ago", w.now.Sub(a.Seen))
+	}
+	w.pass(DefaultKeepFiring)
+	w.told("firing store_away/", "resolved store_away/")
 }
