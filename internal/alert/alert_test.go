@@ -106,7 +106,7 @@ func TestRules(t *testing.T) {
 			o.SecretsSince, o.Secrets = ago(known), []overview.Secret{{Week: 500}, {Week: used, From: from}}
 		})
 	}
-	aboutSeverity := map[string]bool{died: true, paused: true} // what their thresholds are for: they hold before
+	aboutSeverity := map[string]bool{died: true, Paused: true} // what their thresholds are for: they hold before
 	for _, c := range []struct {
 		rule        string
 		severity    Severity
@@ -199,7 +199,7 @@ func TestRules(t *testing.T) {
 			edit(s)
 			all := Settings{}.Stand(s)
 			is := all[slices.IndexFunc(all, func(is Standing) bool { return is.Rule == c.rule })]
-			reached := want && (!aboutSeverity[c.rule] || c.severity == is.Severity && c.rule == paused || c.severity == Page)
+			reached := want && (!aboutSeverity[c.rule] || c.severity == is.Severity && c.rule == Paused || c.severity == Page)
 			if is.Holds != want || reached && is.Share < 1 || !reached && is.Share > 1 || is.Now == "" || want && is.Subject != a.Subject {
 				t.Errorf("%s holds %t; it is shown to be %t at %q, with %q, %g of what it takes", c.rule, want, is.Holds, is.Subject, is.Now, is.Share)
 			}
