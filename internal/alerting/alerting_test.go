@@ -26,12 +26,14 @@ type receiver struct {
 	mu   sync.Mutex
 	down error
 	got  []Message
-	lost bool // the next answer, although the message arrived
+	all  []Message // those that it refused among them
+	lost bool      // the next answer, although the message arrived
 }
 
 func (r *receiver) Notify(_ context.Context, m Message) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.all = append(r.all, m)
 	if r.down != nil {
 		return r.down
 	}
@@ -43,7 +45,7 @@ func (r *receiver) Notify(_ context.Context, m Message) error {
 	return nil
 }
 
-// incidents are what a receiver that groups by key makes of it: "state subject", each key once.
+// incidents are what a receiver that keeps the keys of alerts, which a webhook has, makes of it: "state subject", each key once.
 func (r *receiver) incidents() (all []string) {
 	keys := map[string]bool{}
 	for _, m := range r.got {
@@ -432,6 +434,32 @@ func TestAddressDownForAnHour(t *testing.T) {
 	w.told("firing died/hub", "resolved died/ledger", "firing died/mail")
 	if book, _ := w.store.Alerts(t.Context()); book.Waiting["ops"] != 0 {
 		t.Errorf("%v wait", book.Waiting)
+	}
+}
+
+// However many subjects wait for an address that is down, each is tried, and it has its rest between two tries.
+func TestManySubjectsForAnAddressThatIsDown(t *testing.T) {
+	w := newWorld(t, 1)
+	w.ops.down = errors.New("503")
+	var names []string
+	for i := range MaxSubjects + 10 {
+		names = append(names, fmt.Sprintf("d%02d", i))
+	}
+	w.dead(1, names...)
+	w.pass(time.Hour)
+	tried := map[string]bool{}
+	for _, m := range w.ops.all {
+		for _, n := range m.Notifications {
+			tried[n.Subject] = true
+		}
+	}
+	if most := 2 * int(time.Hour/mostWait+5); len(tried) != len(names) || len(w.ops.all) > most {
+		t.Errorf("in an hour %d of %d subjects were tried, in %d messages, want at most %d", len(tried), len(names), len(w.ops.all), most)
+	}
+	w.ops.down = nil
+	w.pass(mostWait + Every)
+	if n := len(w.ops.incidents()); n != len(names) {
+		t.Errorf("%d of %d were told", n, len(names))
 	}
 }
 

@@ -27,12 +27,20 @@ type incidents struct {
 	down bool
 	keys []string
 	told []notify.Body
+
+	tried, heard chan struct{} // something is new in keys, or in told
 }
 
 const incidentsSecret = "whsec_ZmFrZS1mYWtlLWZha2UtZmFrZS1mYWtl"
 
 func newIncidents(t *testing.T) *incidents {
-	in := new(incidents)
+	in := &incidents{tried: make(chan struct{}, 1), heard: make(chan struct{}, 1)}
+	signal := func(c chan struct{}) {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
 	verifier := provider.Standard(incidentsSecret)
 	in.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
@@ -45,11 +53,13 @@ func newIncidents(t *testing.T) *incidents {
 			return
 		}
 		in.keys = append(in.keys, d.Events[0].Key)
+		defer signal(in.tried)
 		if in.down {
 			http.Error(w, "down", http.StatusServiceUnavailable)
 			return
 		}
 		in.told = append(in.told, body)
+		defer signal(in.heard)
 	}))
 	t.Cleanup(in.Close)
 	return in
@@ -83,7 +93,8 @@ func TestPeopleAreTold(t *testing.T) {
 		w.alerting.Flush(t.Context())
 	}
 	evaluate() // it is pending
-	evaluate() // it fires, and the receiver is down
+	evaluate() // it fires, and the receiver is down; the gateway may send by itself, before Flush does
+	<-in.tried
 	in.mu.Lock()
 	if len(in.keys) == 0 || len(in.told) != 0 {
 		t.Fatalf("tried are %q, and told %+v", in.keys, in.told)
@@ -91,12 +102,16 @@ func TestPeopleAreTold(t *testing.T) {
 	in.down = false
 	in.mu.Unlock()
 	evaluate()
+	<-in.heard
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.told) != 1 || in.keys[0] != in.keys[len(in.keys)-1] {
 		t.Fatalf("tried under %q, told are %+v", in.keys, in.told)
 	}
 	got := in.told[0]
+	if key := got.Data.Alerts[0].Key; !strings.Contains(key, "destination_failing/ledger") || !strings.HasSuffix(key, "#1") {
+		t.Errorf("the alert has the key %q", key)
+	}
 	if got.Type != "alert.firing" || got.Data.Severity != "page" || !strings.Contains(got.Data.Text, "ledger has been failing") || !strings.Contains(got.Data.Link, "https://hooks.internal/alerts") {
 		t.Errorf("it is told %+v", got)
 	}

@@ -11,11 +11,12 @@ import (
 type Notices []Notice
 
 // Take returns what [Alerter.TakeNotices] takes of the notices to the wanted addresses, changed as it is written, and what goes
-// because a later one tells how it stands.
+// because a later one tells how it stands. Those that are due longest are taken first, and what is not due yet goes with them as
+// far as there is room.
 func (all Notices) Take(now, lease time.Time, limit int) (taken, gone Notices) {
 	first := -1
 	for i := range all {
-		if n := &all[i]; !n.Due.After(now) && !all.busy(n, now) && (first < 0 || n.before(&all[first])) {
+		if n := &all[i]; !n.Due.After(now) && !all.busy(n, now) && (first < 0 || n.order(&all[first]) < 0) {
 			first = i
 		}
 	}
@@ -31,8 +32,9 @@ func (all Notices) Take(now, lease time.Time, limit int) (taken, gone Notices) {
 			taken = append(taken, n)
 		}
 	}
-	slices.SortFunc(taken, func(a, b Notice) int { return a.Compare(b.AlertID) })
+	slices.SortFunc(taken, func(a, b Notice) int { return a.order(&b) })
 	taken = taken[:min(limit, len(taken))]
+	slices.SortFunc(taken, func(a, b Notice) int { return a.Compare(b.AlertID) })
 	for i := range taken {
 		n := &taken[i]
 		n.Due, n.Leased, n.Tries, n.Token = lease, true, n.Tries+1, n.Token+1
@@ -52,8 +54,9 @@ func (n *Notice) outdatedBy(other Notice) bool {
 	return other.Address == n.Address && other.AlertID == n.AlertID && other.Transition > n.Transition
 }
 
-func (n *Notice) before(other *Notice) bool {
-	return cmp.Or(n.Due.Compare(other.Due), cmp.Compare(n.Address, other.Address), n.Compare(other.AlertID)) < 0
+// order is in which order notices are told.
+func (n *Notice) order(other *Notice) int {
+	return cmp.Or(n.Due.Compare(other.Due), cmp.Compare(n.Address, other.Address), n.Compare(other.AlertID))
 }
 
 // Settle returns what becomes of a notice, and what is on record of it: there is one that waits, unless it goes. Nothing becomes

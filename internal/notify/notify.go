@@ -58,6 +58,8 @@ const MaxTitle = 70
 
 // Alert is an alert as programs get it.
 type Alert struct {
+	// Key is the same whenever this is told again, in whichever message, and another one for all else.
+	Key string `json:"key"`
 	// Fingerprint is the same from the beginning of an alert to its end, and when it comes again.
 	Fingerprint string    `json:"fingerprint"`
 	Rule        string    `json:"rule"`

@@ -41,7 +41,7 @@ func Write(m alerting.Message, dashboard string) *notify.Message {
 	for i := range told {
 		n := &told[i]
 		a := notify.Alert{
-			Fingerprint: n.Fingerprint, Rule: n.Rule, Subject: n.Subject, Severity: string(n.Severity), State: notify.State(n.State), Headline: line(n.Headline),
+			Key: n.Key, Fingerprint: n.Fingerprint, Rule: n.Rule, Subject: n.Subject, Severity: string(n.Severity), State: notify.State(n.State), Headline: line(n.Headline),
 			Since: since(n), Count: n.Count, Action: line(n.Action.Label), Command: line(n.Action.Command), Link: link(dashboard, name(n)),
 		}
 		if s := n.Sample; s != nil {
@@ -56,10 +56,11 @@ func Write(m alerting.Message, dashboard string) *notify.Message {
 // Test returns a message that only shows that it arrives.
 func Test(channel, gateway, dashboard string, at time.Time) *notify.Message {
 	text := fmt.Sprintf("TEST of hookonce: nothing is wrong\n\nSomebody tries whether alerts arrive over %s. There is nothing to do.\nGateway: %s\n", channel, tame(gateway))
+	key := "test/" + channel + "@" + at.UTC().Format(time.RFC3339Nano)
 	return &notify.Message{
-		Key: "test/" + channel + "@" + at.UTC().Format(time.RFC3339Nano), Thread: "test/" + channel, State: notify.Test, Severity: string(alert.Info), At: at,
+		Key: key, Thread: "test/" + channel, State: notify.Test, Severity: string(alert.Info), At: at,
 		Title: "TEST of hookonce: nothing is wrong", Text: text, Link: link(dashboard, ""),
-		Alerts: []notify.Alert{{Fingerprint: "test/" + channel, Rule: "test", Subject: channel, Severity: string(alert.Info), State: notify.Test, Headline: "Somebody tries whether alerts arrive. There is nothing to do.", Since: at}},
+		Alerts: []notify.Alert{{Key: key, Fingerprint: "test/" + channel, Rule: "test", Subject: channel, Severity: string(alert.Info), State: notify.Test, Headline: "Somebody tries whether alerts arrive. There is nothing to do.", Since: at}},
 	}
 }
 
