@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/alert"
@@ -31,6 +32,9 @@ const lapse = 2 * Every
 
 // rewrite is how old what an alert says is at least before it is written again.
 const rewrite = Every - 5*time.Second
+
+// ahead is how far in the future, by the clock of who evaluates, what another gateway saw may be.
+const ahead = Every
 
 // evaluation moves alerts: what is remembered, and what holds now, become what changes.
 type evaluation struct {
@@ -61,6 +65,22 @@ func (e *evaluation) advance(holds []alert.Alert) {
 	}
 }
 
+// correct takes back what is remembered of a future, which was written by a clock that has been set since: until it came an alert
+// would not move.
+func (e *evaluation) correct(book *journal.AlertBook) {
+	for i := range book.Alerts {
+		a, wrong := &book.Alerts[i], false
+		for _, at := range []*time.Time{&a.Since, &a.Seen, &a.Told} {
+			if at.Sub(e.now) > ahead {
+				*at, wrong = e.now, true
+			}
+		}
+		if wrong {
+			e.changes.Put = append(e.changes.Put, *a)
+		}
+	}
+}
+
 // hold moves an alert that holds.
 func (e *evaluation) hold(id journal.AlertID, says *alert.Alert) {
 	a := journal.Alert{AlertID: id, State: journal.AlertResolved}
@@ -72,10 +92,14 @@ func (e *evaluation) hold(id journal.AlertID, says *alert.Alert) {
 	if err != nil {
 		body = a.Body // an alert is made of texts and numbers, which can always be written
 	}
-	a.Seen, a.Body, a.Severity, a.Cause = e.now, body, string(says.Severity), says.Cause
+	cause := says.Cause
+	if cause == "" && a.State != journal.AlertResolved && e.hides(a.Cause, says.Severity) {
+		cause = a.Cause
+	}
+	a.Seen, a.Body, a.Severity, a.Cause = e.now, body, string(says.Severity), cause
 	moved := false
 	if a.State == journal.AlertResolved {
-		a.State, a.Since, moved = journal.AlertPending, e.now, true
+		a.State, a.Since, a.Told, a.ToldAs, moved = journal.AlertPending, e.now, time.Time{}, "", true
 	}
 	if a.State == journal.AlertPending && e.now.Sub(a.Since) >= e.lasts(id.Rule) {
 		a.State, a.Since, a.Fired, moved = journal.AlertFiring, e.now, e.now, true
@@ -89,6 +113,17 @@ func (e *evaluation) hold(id journal.AlertID, says *alert.Alert) {
 	if moved || stale {
 		e.changes.Put = append(e.changes.Put, a)
 	}
+}
+
+// hides reports whether what an alert followed from goes on to fire, so that what it leaves behind has as long to go. See
+// [alert.Judge] for what hides what.
+func (e *evaluation) hides(cause string, severity alert.Severity) bool {
+	i := slices.IndexFunc(e.book.Alerts, func(a journal.Alert) bool { return a.Fingerprint() == cause })
+	if i < 0 || e.book.Alerts[i].State != journal.AlertFiring {
+		return false
+	}
+	c := &e.book.Alerts[i]
+	return c.Rule == alert.Paused || !severity.Above(alert.Severity(c.Severity))
 }
 
 // lasts is how long an alert of a rule holds before it fires.
@@ -113,7 +148,7 @@ func (e *evaluation) tellLasting(a *journal.Alert, says *alert.Alert) bool {
 	event := journal.AlertEvent("")
 	switch {
 	case first:
-	case severity.Above(alert.Severity(a.ToldAs)):
+	case severity.Above(toldAs(a)[0]):
 		event = journal.AlertEscalated
 	case a.AckBy == "" && e.now.Sub(a.Told) >= repeat:
 		state, event = Repeat, journal.AlertRepeated
@@ -126,11 +161,20 @@ func (e *evaluation) tellLasting(a *journal.Alert, says *alert.Alert) bool {
 	}
 	if !first {
 		a.Transition++
-		e.record(a, event, says.Headline)
+		text := says.Headline
+		if event == journal.AlertEscalated && a.AckBy != "" {
+			text += " (no longer acknowledged by " + a.AckBy + ")"
+			a.AckBy, a.AckReason, a.AckAt = "", "", time.Time{}
+		}
+		e.record(a, event, text)
 	}
 	a.Told = e.now
-	if first || severity.Above(alert.Severity(a.ToldAs)) {
+	if as := toldAs(a); first {
 		a.ToldAs = string(severity)
+	} else if severity.Above(as[0]) {
+		a.ToldAs = string(severity) + "," + a.ToldAs
+	} else if !slices.Contains(as, severity) {
+		a.ToldAs += "," + string(severity)
 	}
 	e.tell(a, says, state, to)
 	return true
@@ -151,8 +195,9 @@ func (e *evaluation) miss(a *journal.Alert) {
 		var says alert.Alert
 		_ = json.Unmarshal(a.Body, &says) // what cannot be read says nothing
 		e.record(&gone, journal.AlertEnded, says.Headline)
-		if to := e.whoHears(alert.Severity(a.ToldAs)); !a.Told.IsZero() && len(to) > 0 {
-			says.Severity = alert.Severity(a.ToldAs)
+		as := toldAs(a)
+		if to := e.whoHears(as...); !a.Told.IsZero() && len(to) > 0 {
+			says.Severity = as[0]
 			e.tell(&gone, &says, Resolved, to)
 		}
 	}
@@ -160,10 +205,18 @@ func (e *evaluation) miss(a *journal.Alert) {
 	e.changes.Put = append(e.changes.Put, gone)
 }
 
-// whoHears returns the addresses that are told of a severity.
-func (e *evaluation) whoHears(s alert.Severity) (names []string) {
+// toldAs returns the severities that were told of an alert, the highest first; one that is empty if none was.
+func toldAs(a *journal.Alert) (all []alert.Severity) {
+	for _, s := range strings.Split(a.ToldAs, ",") {
+		all = append(all, alert.Severity(s))
+	}
+	return all
+}
+
+// whoHears returns the addresses that are told of any of the severities.
+func (e *evaluation) whoHears(any ...alert.Severity) (names []string) {
 	for _, to := range e.addresses {
-		if slices.Contains(to.Severities, s) {
+		if slices.ContainsFunc(to.Severities, func(s alert.Severity) bool { return slices.Contains(any, s) }) {
 			names = append(names, to.Name)
 		}
 	}

@@ -128,6 +128,7 @@ func (a *Alerting) Evaluate(caller context.Context) {
 	defer a.turn.Unlock()
 	set := a.opt.Settings()
 	if set.Off {
+		a.metrics.clear()
 		return
 	}
 	ctx, cancel := context.WithTimeout(caller, askTime)
@@ -202,6 +203,7 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 	_, err = a.opt.Store.ChangeAlerts(ctx, false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
 		a.silences = slices.Clone(b.Silences)
 		e := a.evaluation(&set, now)
+		e.correct(b)
 		whole := *b
 		b.Alerts = slices.DeleteFunc(slices.Clone(b.Alerts), func(a journal.Alert) bool { return isLocal[a.Rule] })
 		e.book = b
@@ -269,6 +271,7 @@ func (a *Alerting) moveLocal(set Settings, now time.Time, holds []alert.Alert) {
 	_, err := a.local.ChangeAlerts(context.Background(), false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
 		e := a.evaluation(&set, now)
 		e.key, e.book = windowed, b
+		e.correct(b)
 		b.Silences = append(b.Silences, a.silences...)
 		e.advance(holds)
 		told = len(e.changes.Notices) > 0
@@ -309,6 +312,9 @@ func (d *Desk) Alerts(ctx context.Context) (*journal.AlertBook, error) {
 		book = &journal.AlertBook{Waiting: local.Waiting}
 	}
 	for _, a := range local.Alerts {
+		if known := book.Find(a.AlertID); known != nil && a.State == journal.AlertResolved && !a.Fired.After(known.Fired) {
+			continue // another gateway saw more of it
+		}
 		book.Alerts = append(slices.DeleteFunc(book.Alerts, func(b journal.Alert) bool { return b.AlertID == a.AlertID }), a)
 	}
 	slices.SortFunc(book.Alerts, func(a, b journal.Alert) int { return a.Compare(b.AlertID) })
@@ -325,7 +331,13 @@ func (d *Desk) History(ctx context.Context, f journal.AlertFilter, before int64,
 func (d *Desk) Acknowledge(ctx context.Context, id journal.AlertID, by, reason string) error {
 	to := d.Store
 	if d.Local != nil && isLocal[id.Rule] {
-		to = d.Local
+		local, err := d.Local.Alerts(ctx)
+		if err != nil {
+			return err
+		}
+		if here := local.Find(id); here != nil && here.State == journal.AlertFiring { // else another gateway put it on record
+			to = d.Local
+		}
 	}
 	_, err := to.ChangeAlerts(ctx, false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
 		known := b.Find(id)

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -544,4 +546,151 @@ func TestStoreComesAndGoes(t *testing.T) {
 	}
 	w.pass(DefaultKeepFiring)
 	w.told("firing store_away/", "resolved store_away/")
+}
+
+// What an illness hid is not told when it ends, while the last of it passes; what stays is told once the illness is over. What
+// becomes more severe than its cause is told at once.
+func TestRecoveryIsNoAlarm(t *testing.T) {
+	w := newWorld(t, 1)
+	old := w.now.Add(-time.Hour)
+	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub", Health: &fleet.Health{State: "ill"}}, Oldest: &old, Backlog: 5}}
+	hub := &w.snapshot.Destinations[0]
+	w.pass(10 * time.Minute)
+	hub.Health = nil
+	w.pass(4 * time.Minute)
+	w.told("firing destination_failing/hub")
+	w.pass(2 * time.Minute)
+	w.told("firing destination_failing/hub", "resolved destination_failing/hub", "firing backlog_old/hub")
+
+	w = newWorld(t, 1)
+	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub", Pause: &fleet.Pause{At: w.now}}, Oldest: &old, Backlog: 5}}
+	w.pass(10 * time.Minute)
+	w.snapshot.Destinations[0].Pause = nil
+	w.pass(4 * time.Minute)
+	w.told()
+
+	w = newWorld(t, 1)
+	w.dead(2, "hub")
+	hub = &w.snapshot.Destinations[0]
+	hub.Failures, hub.Hour.Done = []overview.Failure{{Type: "refund", Dead: 2, Error: "422"}}, 9
+	w.pass(time.Minute)
+	w.told("firing type_fails/hub")
+	hub.Dead, hub.Hour.Dead = 40, 40
+	w.pass(Every)
+	w.told("firing type_fails/hub", "firing died/hub")
+}
+
+// Who heard of a ticket, and who of the page that it became, hear that it is over; and a page that somebody acknowledged as a
+// ticket is not.
+func TestAllWhoHeardHearTheEnd(t *testing.T) {
+	w := newWorld(t, 1)
+	pager := &receiver{}
+	w.settings.Addresses = []Address{
+		{Name: "team", Severities: []alert.Severity{alert.Ticket}, Notifier: w.ops},
+		{Name: "pager", Severities: []alert.Severity{alert.Page}, Notifier: pager},
+	}
+	w.dead(1, "ledger")
+	w.pass(Every)
+	if err := w.gateways[0].Desk().Acknowledge(t.Context(), journal.AlertID{Rule: "died", Subject: "ledger"}, "ada", "I look at it"); err != nil {
+		t.Fatal(err)
+	}
+	w.snapshot.Destinations[0].Hour.Dead = 11
+	w.pass(Every)
+	if a := w.state("died", "ledger", journal.AlertFiring); a.AckBy != "" || a.AckReason != "" || !a.AckAt.IsZero() {
+		t.Errorf("it is acknowledged still: %+v", a)
+	}
+	h, err := w.store.AlertHistory(t.Context(), journal.AlertFilter{Rule: "died"}, 0, 100)
+	if err != nil || !slices.ContainsFunc(h, func(r journal.AlertRecord) bool {
+		return r.Event == journal.AlertEscalated && strings.Contains(r.Text, "no longer acknowledged by ada")
+	}) {
+		t.Errorf("on record: %+v, %v", h, err)
+	}
+	w.dead(0)
+	w.pass(DefaultKeepFiring + Every)
+	w.told("firing died/ledger", "resolved died/ledger")
+	if got := pager.incidents(); !slices.Equal(got, []string{"firing died/ledger", "resolved died/ledger"}) {
+		t.Errorf("the pager was told %q", got)
+	}
+	// What begins anew was not told to anybody.
+	w.settings.Rules = alert.Settings{"died": {For: ptr(time.Minute)}}
+	w.dead(1, "ledger")
+	w.pass(Every)
+	if a := w.state("died", "ledger", journal.AlertPending); !a.Told.IsZero() || a.ToldAs != "" {
+		t.Errorf("it was told: %+v", a)
+	}
+}
+
+// A clock that was an hour ahead and is set back stops nothing: what is over is told, what is pending fires.
+func TestClockSetBack(t *testing.T) {
+	w := newWorld(t, 1)
+	w.settings.Rules = alert.Settings{"died": {For: ptr(time.Minute)}}
+	w.dead(1, "ledger")
+	w.now = w.now.Add(time.Hour)
+	w.pass(2 * time.Minute)
+	w.dead(1, "ledger", "mail")
+	w.pass(Every)
+	w.told("firing died/ledger")
+	w.now = w.now.Add(-time.Hour)
+	w.dead(1, "mail")
+	w.pass(2 * time.Minute)
+	w.state("died", "mail", journal.AlertFiring)
+	w.pass(DefaultKeepFiring)
+	w.state("died", "ledger", journal.AlertResolved)
+	w.snapshot.Store.Away = &overview.Trouble{Since: w.now, Error: "gone"} // in memory, too
+	w.now = w.now.Add(time.Hour)
+	w.pass(2 * time.Minute)
+	w.now = w.now.Add(-time.Hour)
+	w.snapshot.Store.Away = nil
+	w.pass(DefaultKeepFiring + time.Minute)
+	if got := w.ops.incidents(); got[len(got)-1] != "resolved store_away/" {
+		t.Errorf("told: %q", got)
+	}
+}
+
+// What another gateway saw of the store can be acknowledged here, and is not hidden by what was seen here before.
+func TestAnotherGatewaysStoreAway(t *testing.T) {
+	w := newWorld(t, 2)
+	here, there := w.gateways[0], w.gateways[1]
+	away := func() {
+		w.snapshot.Store.Away = &overview.Trouble{Since: w.now, Error: "gone"}
+		w.pass(2 * time.Minute)
+		w.snapshot.Store.Away = nil
+	}
+	away()
+	w.pass(time.Hour) // over, for both
+	w.gateways = []*Alerting{there}
+	away()
+	w.pass(Every)
+	w.state("store_away", "", journal.AlertFiring)
+	book, err := here.Desk().Alerts(t.Context())
+	id := journal.AlertID{Rule: "store_away"}
+	if a := book.Find(id); err != nil || a == nil || a.State != journal.AlertFiring {
+		t.Errorf("people see %+v, %v", a, err)
+	}
+	if err := here.Desk().Acknowledge(t.Context(), id, "ada", "I look at it"); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.state("store_away", "", journal.AlertFiring); a.AckBy != "ada" {
+		t.Errorf("on record: %+v", a)
+	}
+}
+
+// While nothing is evaluated nothing is said to fire.
+func TestNothingFiresWhileOff(t *testing.T) {
+	w := newWorld(t, 1)
+	w.dead(1, "ledger", "mail")
+	w.pass(Every)
+	m := w.gateways[0].metrics
+	if err := testutil.CollectAndCompare(m, strings.NewReader(`
+# HELP hookonce_alerts Alerts that fire, by rule and severity: those of all gateways on the store, and what is wrong with the store of this one.
+# TYPE hookonce_alerts gauge
+hookonce_alerts{rule="died",severity="ticket"} 2
+`)); err != nil {
+		t.Error(err)
+	}
+	w.settings.Off = true
+	w.pass(Every)
+	if n := testutil.CollectAndCount(m); n != 0 {
+		t.Errorf("%d fire", n)
+	}
 }

@@ -1,6 +1,7 @@
 package alerting
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,7 +10,6 @@ import (
 )
 
 type metrics struct {
-	firing    *prometheus.GaugeVec
 	told      *prometheus.CounterVec
 	evaluated prometheus.Gauge
 
@@ -19,17 +19,44 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
-		firing: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "hookonce_alerts",
-			Help: "Alerts that fire, by rule and severity: those of all gateways on the store, and what is wrong with the store of this one."}, []string{"rule", "severity"}),
 		told: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "hookonce_alert_notifications_total",
 			Help: "Notifications that this process sent, by address and outcome: sent or failed. What failed is sent again."}, []string{"address", "outcome"}),
 		evaluated: prometheus.NewGauge(prometheus.GaugeOpts{Name: "hookonce_alerts_last_evaluation_timestamp_seconds",
 			Help: "When this process last evaluated alerts and put them on record; 0: never."}),
 	}
 	if r != nil {
-		r.MustRegister(m.firing, m.told, m.evaluated)
+		r.MustRegister(m, m.told, m.evaluated)
 	}
 	return m
+}
+
+var firing = prometheus.NewDesc("hookonce_alerts",
+	"Alerts that fire, by rule and severity: those of all gateways on the store, and what is wrong with the store of this one.", []string{"rule", "severity"}, nil)
+
+// Describe implements [prometheus.Collector], for what fires.
+func (m *metrics) Describe(to chan<- *prometheus.Desc) { to <- firing }
+
+// Collect implements [prometheus.Collector].
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := maps.Clone(m.stored)
+	if all == nil {
+		all = map[[2]string]int{}
+	}
+	for labels, n := range m.local {
+		all[labels] += n
+	}
+	for labels, n := range all {
+		to <- prometheus.MustNewConstMetric(firing, prometheus.GaugeValue, float64(n), labels[0], labels[1])
+	}
+}
+
+// clear has nothing fire.
+func (m *metrics) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stored, m.local = nil, nil
 }
 
 // tell counts notifications.
@@ -60,12 +87,6 @@ func (m *metrics) show(b *journal.AlertBook, c *journal.AlertChanges, which *map
 	for _, a := range latest {
 		if a.State == journal.AlertFiring {
 			(*which)[[2]string{a.Rule, a.Severity}]++
-		}
-	}
-	m.firing.Reset()
-	for _, counts := range []map[[2]string]int{m.stored, m.local} {
-		for labels, n := range counts {
-			m.firing.WithLabelValues(labels[0], labels[1]).Add(float64(n))
 		}
 	}
 }

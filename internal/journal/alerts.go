@@ -72,8 +72,8 @@ type Alert struct {
 	Transition int64
 	// Since is when State began, Fired when it last began to fire, and Seen when it last held. Zero: never.
 	Since, Fired, Seen time.Time
-	// Told is when somebody was last to be told of it since it fires, and ToldAs the highest severity that was named then.
-	// Zero: nobody was.
+	// Told is when somebody was last to be told of it since it fires, and ToldAs the severities that were named,
+	// with commas, the highest first. Zero: nobody was.
 	Told   time.Time
 	ToldAs string
 	// Cause is the fingerprint of the alert that this one follows from, and is hidden by. Empty: it is told.
