@@ -185,6 +185,14 @@ and a subject; without it the history is that of all.`,
 			if admin.json {
 				return printJSON(w, part)
 			}
+			if len(part.History) == 0 {
+				of := "any alert"
+				if len(args) > 0 {
+					of = args[0]
+				}
+				fmt.Fprintf(w.out, "Nothing is on record of %s.\n", clean(of))
+				return nil
+			}
 			t := newTable(w, "", "WHEN | ALERT | WHAT | SEVERITY | BY | TEXT")
 			for _, r := range part.History {
 				t.row("", clock(r.At), r.Alert, r.Event, r.Severity, r.By, r.Text)

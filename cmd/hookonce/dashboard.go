@@ -82,7 +82,7 @@ func showDashboard(ctx context.Context, w *env, cfg *config.Config, listen strin
 	defer end()
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
-		return logFailure(w, cfg, dashboardNotStarted, err)
+		return logFailure(w, cfg, dashboardNotStarted, gateway.ListenError("listen", listen, err))
 	}
 	log := newLogger(w, cfg, cfg.LogLevel)
 	server := &http.Server{

@@ -361,6 +361,7 @@ func (d *Desk) Silence(ctx context.Context, s journal.Silence) (journal.Silence,
 	_, err := d.Store.ChangeAlerts(ctx, false, func(*journal.AlertBook) (*journal.AlertChanges, error) {
 		s.At = d.Now()
 		changes = d.about(&s, journal.AlertSilenced, journal.ActionSilence, s.By, s.Reason)
+		changes.Records[0].Text = "until " + s.Until.UTC().Format(time.RFC3339) + ": " + s.Reason
 		changes.Silence = []journal.Silence{s}
 		return changes, nil
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/hookonce/hookonce/internal/alert"
+	"github.com/hookonce/hookonce/internal/closest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/loglimit"
 )
@@ -136,8 +138,11 @@ func stateOf(book *journal.AlertBook, of *journal.Alert, now time.Time) AlertSta
 }
 
 func newSilence(s *journal.Silence) AlertSilence {
-	return AlertSilence{idText(s.ID), anyOf(s.Rule) + "/" + anyOf(s.Subject), s.By, s.At.UTC(), s.Until.UTC(), s.Reason}
+	return AlertSilence{idText(s.ID), silenceName(s.Rule, s.Subject), s.By, s.At.UTC(), s.Until.UTC(), s.Reason}
 }
+
+// silenceName is which alerts a silence is for.
+func silenceName(rule, subject string) string { return anyOf(rule) + "/" + anyOf(subject) }
 
 // anyOf stands in a silence for what it does not choose by.
 func anyOf(s string) string {
@@ -213,13 +218,26 @@ func (a *api) alertHistory(ctx context.Context, in *alertHistoryInput) (*answer[
 	if err != nil {
 		return nil, err
 	}
+	if len(records) == 0 && id.Rule != "" { // of a rule that there was once something may be on record
+		var rules []string
+		for _, rule := range alert.Rules() {
+			rules = append(rules, rule.Name)
+		}
+		if !slices.Contains(rules, id.Rule) {
+			return nil, invalid("query.alert", fmt.Sprintf("%q is no rule%s", id.Rule, guess(id.Rule, rules)), nil)
+		}
+	}
 	out := &answer[AlertHistory]{AlertHistory{History: []AlertRecord{}}}
 	if len(records) > in.Limit {
 		records = records[:in.Limit]
 		out.Body.Cursor = cursor{at: records[in.Limit-1].ID}.encode(question)
 	}
 	for _, r := range records {
-		out.Body.History = append(out.Body.History, AlertRecord{idText(r.ID), r.At.UTC(), alertName(r.AlertID), string(r.Event), r.Severity, r.Text, r.By})
+		name := alertName(r.AlertID)
+		if r.Event == journal.AlertSilenced || r.Event == journal.AlertUnsilenced {
+			name = silenceName(r.Rule, r.Subject)
+		}
+		out.Body.History = append(out.Body.History, AlertRecord{idText(r.ID), r.At.UTC(), name, string(r.Event), r.Severity, r.Text, r.By})
 	}
 	return out, nil
 }
@@ -237,14 +255,43 @@ type AlertDone struct {
 	Done  string `json:"done" enum:"acknowledged,silenced,unsilenced"`
 }
 
-var errNoAlert = huma.Error404NotFound("there is no such alert that fires, or no such silence; GET " + Base + "/alerts lists them")
+// guess says what name was meant for, or what lists those that there are.
+func guess(name string, known []string) string {
+	if meant, ok := closest.Word(name, known); ok {
+		return fmt.Sprintf("; did you mean %q?", meant)
+	}
+	return "; hookonce alerts lists them"
+}
+
+// noAlert says that none of that name fires.
+func (a *api) noAlert(ctx context.Context, name string) error {
+	book, err := a.opt.Alerts.Alerts(ctx)
+	if err != nil {
+		return err
+	}
+	var fire []string
+	for i := range book.Alerts {
+		if book.Alerts[i].State == journal.AlertFiring {
+			fire = append(fire, alertName(book.Alerts[i].AlertID))
+		}
+	}
+	return huma.Error404NotFound(fmt.Sprintf("no alert that fires is called %q%s", name, guess(name, fire)))
+}
+
+func noSilence(id string) error {
+	return huma.Error404NotFound(fmt.Sprintf("there is no silence %q; hookonce alerts lists them", id))
+}
 
 func (a *api) acknowledge(ctx context.Context, in *acknowledgeInput) (*answer[AlertDone], error) {
 	if err := readable(in.Body.Reason, in.Body.Alert); err != nil {
 		return nil, err
 	}
 	err := a.ask(ctx, writeTime, func(ctx context.Context) error {
-		return a.opt.Alerts.Acknowledge(ctx, readName(in.Body.Alert), actor(ctx), in.Body.Reason)
+		err := a.opt.Alerts.Acknowledge(ctx, readName(in.Body.Alert), actor(ctx), in.Body.Reason)
+		if errors.Is(err, journal.ErrNoAlert) {
+			return a.noAlert(ctx, in.Body.Alert)
+		}
+		return err
 	})
 	return a.changedAlert(ctx, in.Body.Alert, "acknowledged", in.Body.Reason, err)
 }
@@ -299,9 +346,15 @@ func (a *api) unsilence(ctx context.Context, in *unsilenceInput) (*answer[AlertD
 	}
 	id, err := strconv.ParseInt(in.ID, 10, 64)
 	if err != nil {
-		return nil, errNoAlert
+		return nil, noSilence(in.ID)
 	}
-	err = a.ask(ctx, writeTime, func(ctx context.Context) error { return a.opt.Alerts.Unsilence(ctx, id, actor(ctx), in.Body.Reason) })
+	err = a.ask(ctx, writeTime, func(ctx context.Context) error {
+		err := a.opt.Alerts.Unsilence(ctx, id, actor(ctx), in.Body.Reason)
+		if errors.Is(err, journal.ErrNoAlert) {
+			return noSilence(in.ID)
+		}
+		return err
+	})
 	return a.changedAlert(ctx, in.ID, "unsilenced", in.Body.Reason, err)
 }
 
@@ -340,18 +393,16 @@ type testInput struct {
 	}
 }
 
-var errNoChannel = huma.Error404NotFound("this gateway has no such channel; GET " + Base + "/alerts lists them")
-
 func (a *api) testChannel(ctx context.Context, in *testInput) (*answer[ChannelTest], error) {
 	if err := readable(in.Body.Reason); err != nil {
 		return nil, err
 	}
-	known := false
+	var known []string
 	for _, c := range a.opt.Channels() {
-		known = known || c.Name == in.Name
+		known = append(known, c.Name)
 	}
-	if !known {
-		return nil, errNoChannel
+	if !slices.Contains(known, in.Name) {
+		return nil, huma.Error404NotFound(fmt.Sprintf("this gateway has no channel %q%s", in.Name, guess(in.Name, known)))
 	}
 	select {
 	case a.tests <- struct{}{}:

@@ -24,6 +24,7 @@ type alerts struct {
 	tested   []string
 	asked    int
 	fails    bool
+	history  []journal.AlertRecord
 }
 
 func (a *alerts) Alerts(context.Context) (*journal.AlertBook, error) {
@@ -46,6 +47,9 @@ func (a *alerts) Alerts(context.Context) (*journal.AlertBook, error) {
 }
 
 func (a *alerts) History(_ context.Context, f journal.AlertFilter, before int64, limit int) (records []journal.AlertRecord, _ error) {
+	if a.history != nil {
+		return a.history, nil
+	}
 	for id := int64(5); id > 0 && len(records) < limit; id-- {
 		of := journal.AlertID{Rule: "destination_failing", Subject: fmt.Sprint("app", id%2)}
 		if (before == 0 || id < before) && (f.Rule == "" || f.Rule == of.Rule) && (f.Subject == "" || f.Subject == of.Subject) {
@@ -158,6 +162,39 @@ func TestAlertHistory(t *testing.T) {
 		t.Errorf("of one: %v", got)
 	}
 	r.expect(request("GET", "/api/v1/alerts/history?alert=other&cursor="+fmt.Sprint(page["cursor"]), nil), 422)
+}
+
+// Who asks for what there is not is told what there is; what was silenced is called as in the list.
+func TestAlertsThatThereAreNot(t *testing.T) {
+	r := newRig(t)
+	for path, says := range map[string]string{
+		"acknowledge destination_failing/apq": "no alert that fires is called \"destination_failing/apq\"; did you mean \"destination_failing/app\"?",
+		"acknowledge nothing":                 "no alert that fires is called \"nothing\"; hookonce alerts lists them",
+		"silences/7/end":                      "there is no silence \"7\"; hookonce alerts lists them",
+		"channels/tema/test":                  "this gateway has no channel \"tema\"; did you mean \"team\"?",
+	} {
+		path, name, _ := strings.Cut(path, " ")
+		body := map[string]any{"reason": "x"}
+		if name != "" {
+			body["alert"] = name
+		}
+		if got := r.post("/api/v1/alerts/"+path, body, 404); got["detail"] != says {
+			t.Errorf("%s: %v, want %q", path, got["detail"], says)
+		}
+	}
+	if got := fmt.Sprint(r.expect(request("GET", "/api/v1/alerts/history?alert=backlog_odl", nil), 422)); !strings.Contains(got, `"backlog_odl" is no rule; did you mean "backlog_old"?`) {
+		t.Errorf("%s", got)
+	}
+	if got := r.get("/api/v1/alerts/history?alert=backlog_old")["history"].([]any); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	r.alerts.history = []journal.AlertRecord{{AlertID: journal.AlertID{Rule: "died"}, At: now, Event: journal.AlertSilenced}}
+	if got := fmt.Sprint(r.get("/api/v1/alerts/history")["history"]); !strings.Contains(got, "alert:died/*") {
+		t.Errorf("%s", got)
+	}
+	if got := fmt.Sprint(r.expect(request("GET", "/api/v1/tail?source=nope", nil), 422)); !strings.Contains(got, `this gateway has no source "nope"; it has billing`) {
+		t.Errorf("%s", got)
+	}
 }
 
 // A test message says what the receiver said, and that it did not arrive is an answer.

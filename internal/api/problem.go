@@ -42,8 +42,6 @@ func (a *api) problem(ctx context.Context, err error) error {
 		return err
 	case errors.Is(err, journal.ErrNoEvent):
 		return huma.Error404NotFound("there is no such event, or not any more")
-	case errors.Is(err, journal.ErrNoAlert):
-		return errNoAlert
 	case errors.Is(err, journal.ErrNoReplay):
 		return invalid("body.cursor", "this is not the cursor of a replay that you began with this filter", nil)
 	case errors.Is(err, errBusy):

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/hookonce/hookonce/internal/closest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/tail"
 )
@@ -53,6 +56,9 @@ func (a *api) tail(_ context.Context, in *tailInput) (*huma.StreamResponse, erro
 	if err := validTime("query.since", in.Since.UTC()); err != nil {
 		return nil, err
 	}
+	if err := a.knownSource(in.Source); err != nil {
+		return nil, err
+	}
 	filter := tail.Filter{Source: in.Source, Type: in.Type, State: journal.State(in.State)}
 	followed, err := a.opt.Tail.Follow(filter, tail.From{Since: in.Since, After: in.After})
 	switch {
@@ -71,6 +77,25 @@ func (a *api) tail(_ context.Context, in *tailInput) (*huma.StreamResponse, erro
 		stream(ctx, w, followed)
 	}}, nil
 }
+
+// knownSource refuses a source that this gateway does not have: nothing would ever come of it.
+func (a *api) knownSource(name string) error {
+	var known []string
+	for _, s := range a.opt.Sources() {
+		known = append(known, s.Name)
+	}
+	if name == "" || slices.Contains(known, name) {
+		return nil
+	}
+	text := "it has " + strings.Join(known[:min(len(known), maxNamed)], ", ")
+	if meant, ok := closest.Word(name, known); ok {
+		text = fmt.Sprintf("did you mean %q?", meant)
+	}
+	return invalid("query.source", fmt.Sprintf("this gateway has no source %q; %s", name, text), nil)
+}
+
+// maxNamed is how many sources are named to whoever names none of them.
+const maxNamed = 20
 
 // stream writes messages as server-sent events until the reader is gone, does not read, or the tail ends. The last message
 // that arrived says where the reader goes on.

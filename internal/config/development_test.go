@@ -35,7 +35,7 @@ func TestDevelopment(t *testing.T) {
 		{"all of it", "", []string{"--to", "http://h/", "--source", "shop", "--provider", "stripe", "--secret", "env:STRIPE"}, "shop stripe [env:STRIPE] http://h/"},
 		{"a service", "", []string{"--to", "http://h/", "--mode", "idempotency", "--idempotency-scope", "none"}, "development: dev  [] http://h/"},
 		{"a service with a name", "", []string{"--to", "http://h/", "--mode", "idempotency", "--idempotency-scope", "none", "--source", "shop"}, "shop  [] http://h/"},
-		{"no full address", "", []string{"--to", "localhost:3000/hooks"}, "--to: to: this is not a full HTTP address; write one like http://127.0.0.1:3000/webhooks"},
+		{"no full address", "", []string{"--to", "localhost:3000/hooks"}, "--to: this is not a full HTTP address; write one like http://127.0.0.1:3000/webhooks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg, err := Load(input(t, c.file, nil, c.args...))

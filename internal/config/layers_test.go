@@ -223,7 +223,7 @@ func TestFaultsNameTheirLayer(t *testing.T) {
 		args    []string
 		want    string
 	}{
-		{"a flag", "", nil, []string{"--listen", "x"}, `--listen: listen: "x" is not an address; write host:port, such as 127.0.0.1:8080`},
+		{"a flag", "", nil, []string{"--listen", "x"}, `--listen: "x" is not an address; write host:port, such as 127.0.0.1:8080`},
 		{"a variable", "", []string{"HOOKONCE_MIGRATE=1"}, nil, `HOOKONCE_MIGRATE: migrate: "1" is neither true nor false; write one of these`},
 		{"an empty variable", "", []string{"HOOKONCE_STORE="}, nil,
 			"HOOKONCE_STORE: store: this names no store; write sqlite:hookonce.db or postgres://user:password@host:5432/database"},

@@ -56,8 +56,7 @@ type listener struct {
 // the limits: these count what is said, and the handshake is a part of the time for the first header.
 func listen(name, address string, certificates *tls.Config, lim limits, metrics *connectionMetrics, log *slog.Logger) (*listener, error) {
 	l, err := net.Listen("tcp", address)
-	switch {
-	case err == nil:
+	if err == nil {
 		own := &listener{name: name, log: log, limits: lim}
 		own.certificates.Store(certificates)
 		if certificates != nil {
@@ -67,14 +66,21 @@ func listen(name, address string, certificates *tls.Config, lim limits, metrics 
 		own.Listener = connlimit.New(l, own.limits.connections)
 		metrics.show(name, own.Listener)
 		return own, nil
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s: the address %s is taken by another program; stop that program, or choose another address with --%s", name, address, name)
-	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("%s: this user may not listen on %s; choose a port above 1023 with --%s, or give the program the capability to bind low ports", name, address, name)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("%s: this machine does not have the address %s; choose another one with --%s", name, address, name)
 	}
-	return nil, fmt.Errorf("%s: %s cannot be listened on: %w; choose another address with --%s", name, address, err, name)
+	return nil, ListenError(name, address, err)
+}
+
+// ListenError says why an address cannot be listened on, and what to do. name is that of the setting, and of the flag.
+func ListenError(name, address string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s: the address %s is taken by another program; stop that program, or choose another address with --%s", name, address, name)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: this user may not listen on %s; choose a port above 1023 with --%s, or give the program the capability to bind low ports", name, address, name)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%s: this machine does not have the address %s; choose another one with --%s", name, address, name)
+	}
+	return fmt.Errorf("%s: %s cannot be listened on: %w; choose another address with --%s", name, address, err, name)
 }
 
 // certificate returns the one that is shown at the moment.

@@ -83,7 +83,7 @@ func TestShapesStandInThePage(t *testing.T) {
 			t.Errorf("docs/alerts.md does not have `%s`", shape)
 		}
 	}
-	const parts = "slack://hook:AAAAAAAAA-BBBBBBBBB@webhook"
+	const parts = "slack://hooks.slack.com/services/TTTT"
 	if err := notify.Check(parts, nil); err == nil || strings.Contains(err.Error(), "[hidden]") {
 		t.Errorf("fixed words are hidden: %v", err)
 	}

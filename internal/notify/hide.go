@@ -38,6 +38,9 @@ func newHider(address string) hider {
 	slices.SortFunc(parts, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, p := range parts {
+		if strings.EqualFold(p, scheme) {
+			continue // which is shown anyway, and texts name it
+		}
 		pairs = append(pairs, p, hidden, strings.ToLower(p), hidden, strings.ToUpper(p), hidden)
 	}
 	h.pieces = strings.NewReplacer(pairs...)

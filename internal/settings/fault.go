@@ -98,7 +98,11 @@ type Report struct {
 
 // Fault adds a fault: what is wrong, and what to write instead.
 func (r *Report) Fault(at Place, format string, args ...any) {
-	r.faults = append(r.faults, Fault{at, fmt.Sprintf(format, args...)})
+	text := fmt.Sprintf(format, args...)
+	if flag, ok := strings.CutPrefix(at.Name, "--"); ok {
+		text = strings.TrimPrefix(text, flag+": ") // the place says it already
+	}
+	r.faults = append(r.faults, Fault{at, text})
 }
 
 // Warn adds a remark that does not keep the configuration from being used.
