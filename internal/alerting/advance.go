@@ -247,9 +247,10 @@ func (e *evaluation) tell(a *journal.Alert, says *alert.Alert, state State, to [
 	}
 }
 
-// numbered is the key of what a store numbers.
+// numbered is the key of what a store numbers. Numbers begin again when an alert was forgotten, or the store is another one; the
+// moment at which it fired does not come again.
 func numbered(a *journal.Alert, _ State, _ time.Time) string {
-	return fmt.Sprintf("%s#%d", a.Fingerprint(), a.Transition)
+	return fmt.Sprintf("%s@%s#%d", a.Fingerprint(), a.Fired.UTC().Format("20060102T150405.000000Z"), a.Transition)
 }
 
 // windowed is the key of what no store numbers: gateways that see the same within the same minutes give it the same key. The

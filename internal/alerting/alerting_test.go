@@ -465,6 +465,19 @@ func TestManySubjectsForAnAddressThatIsDown(t *testing.T) {
 	}
 }
 
+// An alert that was forgotten and fires anew has another key than before, although its numbers begin again.
+func TestKeysAfterForgetting(t *testing.T) {
+	w := newWorld(t, 1)
+	w.settings.Keep = time.Hour
+	for range 2 {
+		w.dead(1, "ledger")
+		w.pass(time.Minute)
+		w.dead(0)
+		w.pass(4 * time.Hour)
+	}
+	w.told("firing died/ledger", "resolved died/ledger", "firing died/ledger", "resolved died/ledger")
+}
+
 // Who is down for days is given up, and that is on record.
 func TestAddressGone(t *testing.T) {
 	w := newWorld(t, 1)

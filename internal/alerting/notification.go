@@ -24,8 +24,8 @@ const (
 
 // Notification tells one thing about one alert.
 type Notification struct {
-	// Key is the same whenever this is sent again, by whichever gateway, and another one for all else: the fingerprint, a number
-	// sign, and the transition; of what is wrong with the store itself, which no store can number, the fingerprint, an at sign,
+	// Key is the same whenever this is sent again, by whichever gateway, and another one for all else: the fingerprint, an at
+	// sign, when it began to fire, a number sign, and the transition; of what is wrong with the store itself, which no store can number, the fingerprint, an at sign,
 	// the five minutes in which it began to fire, and what is told.
 	Key string `json:"key"`
 	// Fingerprint tells alerts apart: all notifications of one have the same. A pager groups by it.

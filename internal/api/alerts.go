@@ -219,11 +219,7 @@ func (a *api) alertHistory(ctx context.Context, in *alertHistoryInput) (*answer[
 		return nil, err
 	}
 	if len(records) == 0 && id.Rule != "" { // of a rule that there was once something may be on record
-		var rules []string
-		for _, rule := range alert.Rules() {
-			rules = append(rules, rule.Name)
-		}
-		if !slices.Contains(rules, id.Rule) {
+		if rules := ruleNames(); !slices.Contains(rules, id.Rule) {
 			return nil, invalid("query.alert", fmt.Sprintf("%q is no rule%s", id.Rule, guess(id.Rule, rules)), nil)
 		}
 	}
@@ -253,6 +249,13 @@ type acknowledgeInput struct {
 type AlertDone struct {
 	Alert string `json:"alert"`
 	Done  string `json:"done" enum:"acknowledged,silenced,unsilenced"`
+}
+
+func ruleNames() (names []string) {
+	for _, rule := range alert.Rules() {
+		names = append(names, rule.Name)
+	}
+	return names
 }
 
 // guess says what name was meant for, or what lists those that there are.
@@ -322,6 +325,9 @@ func (a *api) silence(ctx context.Context, in *silenceInput) (*answer[AlertSilen
 	s := journal.Silence{Rule: strings.TrimSuffix(rule, "*"), Subject: strings.TrimSuffix(subject, "*"), At: now, Until: until, By: actor(ctx), Reason: in.Body.Reason}
 	if strings.HasSuffix(rule, "*") && s.Rule != "" || strings.HasSuffix(subject, "*") && s.Subject != "" {
 		return nil, invalid("body.alert", "a star stands for all of a rule or of a subject, and not for a part", in.Body.Alert)
+	}
+	if rules := ruleNames(); s.Rule != "" && !slices.Contains(rules, s.Rule) { // it would silence nothing
+		return nil, invalid("body.alert", fmt.Sprintf("%q is no rule%s; to hear nothing of a subject whatever the rule, write */%s", s.Rule, guess(s.Rule, rules), s.Rule), in.Body.Alert)
 	}
 	err := a.ask(ctx, writeTime, func(ctx context.Context) (err error) {
 		s, err = a.opt.Alerts.Silence(ctx, s)

@@ -114,6 +114,7 @@ func TestAlerts(t *testing.T) {
 	for _, body := range []map[string]any{
 		{"alert": "died/app", "until": now, "reason": "moving"}, {"alert": "died/app", "until": now.Add(91 * 24 * time.Hour), "reason": "moving"},
 		{"alert": "died/app", "until": now.Add(time.Hour)}, {"alert": "died/ap*", "until": now.Add(time.Hour), "reason": "moving"},
+		{"alert": "dide/*", "until": now.Add(time.Hour), "reason": "moving"}, {"alert": "billing", "until": now.Add(time.Hour), "reason": "moving"}, // no rules
 		{"alert": "die*", "until": now.Add(time.Hour), "reason": "moving"}, {"alert": "", "until": now.Add(time.Hour), "reason": "moving"},
 	} {
 		r.post("/api/v1/alerts/silences", body, 422)
