@@ -442,7 +442,19 @@ func (s *numbersStorm) pages(g *process, truth, lost counts) {
 			Rows   int64
 		}
 	}
-	s.page(g, "/", &now)
+	for deadline := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) { // counts of minutes are read every ten seconds
+		s.page(g, "/", &now)
+		var shown, want int64
+		for _, o := range now.Sources {
+			shown, want = shown+o.Hour.Accepted+o.Hour.Copies+o.Hour.Conflicts, want+counted.sum("accepted", o.Name)+counted.sum("copies", o.Name)+counted.sum("conflicts", o.Name)
+		}
+		for _, d := range now.Destinations {
+			shown, want = shown+d.Hour.Attempts+d.Hour.First, want+counted.sum("attempts", d.Name)+counted.sum("first", d.Name)
+		}
+		if shown == want || time.Now().After(deadline) {
+			break
+		}
+	}
 	for _, o := range now.Sources {
 		same("/: accepted of "+o.Name, o.Hour.Accepted, counted.sum("accepted", o.Name))
 		same("/: copies of "+o.Name, o.Hour.Copies, counted.sum("copies", o.Name))
