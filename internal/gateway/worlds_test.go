@@ -282,6 +282,9 @@ func TestWorlds(t *testing.T) {
 		"the store is read-only": func(t *testing.T) {
 			w := newWorld(t, func(c *config.Config) { c.Store = postgresStore(t) })
 			w.send("e", 1, 200)
+			w.sink.awaitIDs(t, ids("e", 1))
+			for o := w.look(); len(o.Destinations) == 0 || o.Destinations[0].Backlog > 0; o = w.look() { // what is done has to be on record before nothing can be
+			}
 			w.sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$",
 				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 			o := w.settles("store_unwritable", "read-only", "hookonce doctor")
