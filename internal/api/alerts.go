@@ -16,7 +16,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/hookonce/hookonce/internal/alert"
-	"github.com/hookonce/hookonce/internal/closest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/loglimit"
 )
@@ -220,7 +219,7 @@ func (a *api) alertHistory(ctx context.Context, in *alertHistoryInput) (*answer[
 	}
 	if len(records) == 0 && id.Rule != "" { // of a rule that there was once something may be on record
 		if rules := ruleNames(); !slices.Contains(rules, id.Rule) {
-			return nil, invalid("query.alert", fmt.Sprintf("%q is no rule%s", id.Rule, guess(id.Rule, rules)), nil)
+			return nil, invalid("query.alert", fmt.Sprintf("%q is no rule%s", id.Rule, alert.Guess(id.Rule, rules)), nil)
 		}
 	}
 	out := &answer[AlertHistory]{AlertHistory{History: []AlertRecord{}}}
@@ -258,14 +257,6 @@ func ruleNames() (names []string) {
 	return names
 }
 
-// guess says what name was meant for, or what lists those that there are.
-func guess(name string, known []string) string {
-	if meant, ok := closest.Word(name, known); ok {
-		return fmt.Sprintf("; did you mean %q?", meant)
-	}
-	return "; hookonce alerts lists them"
-}
-
 // noAlert says that none of that name fires.
 func (a *api) noAlert(ctx context.Context, name string) error {
 	book, err := a.opt.Alerts.Alerts(ctx)
@@ -278,7 +269,7 @@ func (a *api) noAlert(ctx context.Context, name string) error {
 			fire = append(fire, alertName(book.Alerts[i].AlertID))
 		}
 	}
-	return huma.Error404NotFound(fmt.Sprintf("no alert that fires is called %q%s", name, guess(name, fire)))
+	return huma.Error404NotFound(fmt.Sprintf("no alert that fires is called %q%s", name, alert.Guess(name, fire)))
 }
 
 func noSilence(id string) error {
@@ -327,7 +318,7 @@ func (a *api) silence(ctx context.Context, in *silenceInput) (*answer[AlertSilen
 		return nil, invalid("body.alert", "a star stands for all of a rule or of a subject, and not for a part", in.Body.Alert)
 	}
 	if rules := ruleNames(); s.Rule != "" && !slices.Contains(rules, s.Rule) { // it would silence nothing
-		return nil, invalid("body.alert", fmt.Sprintf("%q is no rule%s; to hear nothing of a subject whatever the rule, write */%s", s.Rule, guess(s.Rule, rules), s.Rule), in.Body.Alert)
+		return nil, invalid("body.alert", fmt.Sprintf("%q is no rule%s; to hear nothing of a subject whatever the rule, write */%s", s.Rule, alert.Guess(s.Rule, rules), s.Rule), in.Body.Alert)
 	}
 	err := a.ask(ctx, writeTime, func(ctx context.Context) (err error) {
 		s, err = a.opt.Alerts.Silence(ctx, s)
@@ -408,7 +399,7 @@ func (a *api) testChannel(ctx context.Context, in *testInput) (*answer[ChannelTe
 		known = append(known, c.Name)
 	}
 	if !slices.Contains(known, in.Name) {
-		return nil, huma.Error404NotFound(fmt.Sprintf("this gateway has no channel %q%s", in.Name, guess(in.Name, known)))
+		return nil, huma.Error404NotFound(fmt.Sprintf("this gateway has no channel %q%s", in.Name, alert.Guess(in.Name, known)))
 	}
 	select {
 	case a.tests <- struct{}{}:

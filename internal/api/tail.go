@@ -13,7 +13,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/hookonce/hookonce/internal/closest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/tail"
 )
@@ -88,9 +87,6 @@ func (a *api) knownSource(name string) error {
 		return nil
 	}
 	text := "it has " + strings.Join(known[:min(len(known), maxNamed)], ", ")
-	if meant, ok := closest.Word(name, known); ok {
-		text = fmt.Sprintf("did you mean %q?", meant)
-	}
 	return invalid("query.source", fmt.Sprintf("this gateway has no source %q; %s", name, text), nil)
 }
 
