@@ -22,6 +22,12 @@ func ExampleAdyenPlatform() {
 	// Output: balancePlatform.transfer.updated 32:balancePlatform.transfer.updated5:evt_11:332:29deb6f453b88c89920668a402be8798 json:$.type + json:$.data.id + json:$.data.sequenceNumber + hash:json:$.data true
 }
 
+func ExampleAirtable() {
+	p := provider.Airtable("ZmFrZS1zZWNyZXQ=")
+	show(p, sample(p, "evt_1", ""))
+	// Output: 17:app000000000000015:evt_1 json:$.base.id + json:$.webhook.id true
+}
+
 func ExampleAmazonSNS() {
 	p := provider.AmazonSNS("arn:aws:sns:eu-central-1:123456789012:example")
 	fmt.Println(p.Name(), p.Spec().Event.Key)
@@ -34,6 +40,12 @@ func ExampleAuth0() {
 	// Output: s evt_1 item:$.log_id false
 }
 
+func ExampleAzureDevOps() {
+	p := provider.AzureDevOps("fake-user:fake-password")
+	show(p, sample(p, "evt_1", ""))
+	// Output: git.pullrequest.updated 36:aaaa0a0a-0000-4000-8000-00000000f0015:evt_1 json:$.subscriptionId + json:$.id false
+}
+
 func ExampleBitbucket() {
 	p := provider.Bitbucket("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -44,6 +56,12 @@ func ExampleBraintree() {
 	p := provider.Braintree("fake-public:fake-private")
 	show(p, sample(p, "evt_1", ""))
 	// Output: subscription_charged_successfully 33:subscription_charged_successfully20:2026-02-03T04:05:06Z32:97f6ab8f4a5479585f967e2e9ccfdfcc json:$.kind + json:$.timestamp + hash:form:bt_payload true
+}
+
+func ExampleBuildkite() {
+	p := provider.Buildkite("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: build.finished   false
 }
 
 func ExampleCalendly() {
@@ -62,6 +80,12 @@ func ExampleCircleCI() {
 	p := provider.CircleCI("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: workflow-completed evt_1 json:$.id true
+}
+
+func ExampleClickUp() {
+	p := provider.ClickUp("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: taskStatusUpdated 36:7fa3ec74-0000-4000-8000-00000000f00117:taskStatusUpdated5:evt_1 json:$.webhook_id + json:$.event + json:$.history_items[0].id true
 }
 
 func ExampleCoinbaseCommerce() {
@@ -106,6 +130,18 @@ func ExampleEasyPost() {
 	// Output: tracker.updated evt_1 json:$.id true
 }
 
+func ExampleForgejo() {
+	p := provider.Forgejo("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: issues.opened evt_1 header:X-Forgejo-Delivery false
+}
+
+func ExampleGitea() {
+	p := provider.Gitea("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: issues.opened evt_1 header:X-Gitea-Delivery false
+}
+
 func ExampleGitLab() {
 	p := provider.GitLab("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -116,6 +152,12 @@ func ExampleGoCardless() {
 	p := provider.GoCardless("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: payments.confirmed evt_1 item:$.id true
+}
+
+func ExampleHeroku() {
+	p := provider.Heroku("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: release.create evt_1 json:$.webhook_metadata.event.id true
 }
 
 func ExampleHubSpot() {
@@ -140,6 +182,12 @@ func ExampleJira() {
 	p := provider.Jira("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: jira:issue_updated evt_1 header:X-Atlassian-Webhook-Identifier false
+}
+
+func ExampleLaunchDarkly() {
+	p := provider.LaunchDarkly("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: flag.updateOn evt_1 json:$._id true
 }
 
 func ExampleLINE() {
@@ -194,6 +242,12 @@ func ExampleMux() {
 	p := provider.Mux("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: video.asset.ready evt_1 json:$.id true
+}
+
+func ExampleNotion() {
+	p := provider.Notion("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: page.properties_updated evt_1 json:$.id true
 }
 
 func ExamplePaddle() {
@@ -286,6 +340,12 @@ func ExampleTelnyx() {
 	// Output: telnyx [[json:$.data.id]]
 }
 
+func ExampleTodoist() {
+	p := provider.Todoist("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: item:added evt_1 header:X-Todoist-Delivery-ID false
+}
+
 func ExampleTrello() {
 	p := provider.Trello("https://shop.example/in", "fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -320,6 +380,12 @@ func ExampleVercel() {
 	p := provider.Vercel("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: deployment.created 18:deployment.created13:177009150600032:65cbe5cdc33e8d0172ea5df1c8eac526 json:$.type + json:$.createdAt + hash:json:$.payload true
+}
+
+func ExampleWebflow() {
+	p := provider.Webflow("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: form_submission 15:form_submission20:2026-02-03T04:05:06Z32:cc10cbccaf5e4fea669f5e1dcde98974 json:$.triggerType + json:$.payload.submittedAt + hash:json:$.payload true
 }
 
 func ExampleWhatsApp() {
@@ -364,6 +430,12 @@ func ExampleXero() {
 	p := provider.Xero("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: INVOICE.UPDATE 36:c2cc9b6e-0000-4000-8000-0000000010017:INVOICE5:evt_16:UPDATE20:2026-02-03T04:05:06Z item:$.tenantId + item:$.eventCategory + item:$.resourceId + item:$.eventType + item:$.eventDateUtc true
+}
+
+func ExampleZendesk() {
+	p := provider.Zendesk("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: zen:event-type:ticket.status_changed 10:2022-11-065:evt_1 json:$.zendesk_event_version + json:$.id true
 }
 
 func ExampleZoom() {

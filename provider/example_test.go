@@ -131,5 +131,5 @@ func ExampleLookup() {
 
 func ExampleNames() {
 	fmt.Println(provider.Names()[:3])
-	// Output: [adyen adyen-platform auth0]
+	// Output: [adyen adyen-platform airtable]
 }

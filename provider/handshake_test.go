@@ -54,7 +54,12 @@ func TestHandshakes(t *testing.T) {
 			200, "application/json", `{"response_token":"sha256=` + base64.StdEncoding.EncodeToString(mac("s", "abc123")) + `"}`},
 		"dropbox": {"dropbox", "s", func(*spec.Provider) *hookonce.Request { return unsigned("GET", "challenge=%3Cb%3E") },
 			200, "text/plain; charset=utf-8", "<b>"},
-		"trello":      {"trello", "s", func(*spec.Provider) *hookonce.Request { return unsigned("HEAD", "") }, 200, "", ""},
+		"trello": {"trello", "s", func(*spec.Provider) *hookonce.Request { return unsigned("HEAD", "") }, 200, "", ""},
+		"notion": {"notion", "s", func(*spec.Provider) *hookonce.Request {
+			req := unsigned("POST", "")
+			req.Body = []byte(`{"verification_token":"secret_fake"}`)
+			return req
+		}, 200, "", ""},
 		"woocommerce": {"woocommerce", "s", func(*spec.Provider) *hookonce.Request { return ping }, 200, "", ""},
 		"ebay": {"ebay", "sandbox:client:secret", func(*spec.Provider) *hookonce.Request { return unsigned("GET", "challenge_code=a7f3") },
 			200, "application/json", `{"challengeResponse":"` + hex.EncodeToString(sum[:]) + `"}`},
