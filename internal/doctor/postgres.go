@@ -302,6 +302,7 @@ func (s *server) wanted() (rights string) {
 	all := []struct{ tables, verbs string }{
 		{"events,deliveries,lanes,newest,twins,sightings,audits,answers,gateways,tallies,tally_hours,tally_writers,alerts,alert_notices", "SELECT,INSERT,UPDATE,DELETE"},
 		{"bodies,attempts,pauses,alert_silences,alert_records", "SELECT,INSERT,DELETE"},
+		{"reconcile_marks", "SELECT,INSERT,UPDATE"},
 		{"kept_bodies,kept_attempts", "SELECT,DELETE"},
 	}
 	if s.modes[config.Observe] {

@@ -111,13 +111,14 @@ type Origin int16
 
 // The origins, by the numbers that stores keep.
 const (
-	OriginFresh    Origin = iota // the event came for the first time
-	OriginRedriven               // a later copy made failed or dead work begin again
-	OriginReplayed               // an operator did
+	OriginFresh      Origin = iota // the event came for the first time
+	OriginRedriven                 // a later copy made failed or dead work begin again
+	OriginReplayed                 // an operator did
+	OriginReconciled               // the event was stored from the provider's list
 )
 
 // String is the name in metrics.
-func (o Origin) String() string { return [...]string{"fresh", "redriven", "replayed"}[o] }
+func (o Origin) String() string { return [...]string{"fresh", "redriven", "replayed", "reconciled"}[o] }
 
 // State is the state of a delivery.
 type State string

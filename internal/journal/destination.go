@@ -12,6 +12,9 @@ type Destination struct {
 	Stale bool
 }
 
+// Orders reports whether deliveries of this resource wait for each other.
+func (d Destination) Orders(resource string) bool { return d.Ordered && resource != "" }
+
 // Rest says how little is brought for a destination that is ill, or recovers. The zero value ends it.
 type Rest struct {
 	// Until is when something is taken from the store again. Before that nothing is in flight but, unless Strict,

@@ -17,6 +17,10 @@ type Event struct {
 	Key    string // empty: unkeyed; see also [CoalesceKey]
 	Type   string
 	Digest []byte // of the content that must be equal in every copy; at most 32 bytes
+	// Listed says that the event comes from a list of the provider's, over its API, and that no webhook brought it: it
+	// has a key of its own and no digest, because a list need not have the bytes that a webhook has. The first copy that
+	// a webhook brings supplies the digest. See [Accepter.Accept].
+	Listed bool
 	Header []byte // HTTP/1 field lines, CRLF-terminated; the events of one request can share them
 	Facts  []byte // more such lines, of this event alone
 	Body   []byte
@@ -49,6 +53,14 @@ func (e *Event) Lines() []byte {
 	return slices.Concat(e.Header, e.Facts)
 }
 
+// Origin says what the first attempts at the event follow.
+func (e *Event) Origin() Origin {
+	if e.Listed {
+		return OriginReconciled
+	}
+	return OriginFresh
+}
+
 // Size is what the event counts towards a bound on memory, in bytes.
 func (e *Event) Size() int64 { return int64(len(e.Header) + len(e.Facts) + len(e.Body)) }
 
@@ -79,6 +91,9 @@ func (e *Event) Validate() error {
 	if len(e.Digest) > maxDigest {
 		return fmt.Errorf("%w: the digest has %d bytes, %d at most", hookonce.ErrInvalidRef, len(e.Digest), maxDigest)
 	}
+	if err := e.validateListed(); err != nil {
+		return err
+	}
 	if !plainText(e.Type) {
 		return fmt.Errorf("%w: the event type is not UTF-8 or contains NUL", hookonce.ErrInvalidRef)
 	}
@@ -89,6 +104,20 @@ func (e *Event) Validate() error {
 		if d == "" || !plainText(d) {
 			return fmt.Errorf("%w: the destination %q is empty, not UTF-8 or contains NUL", hookonce.ErrInvalidRef, d)
 		}
+	}
+	return nil
+}
+
+// validateListed checks what comes from a list: without a key of its own it would be new in every run, and a digest
+// would make a conflict of each webhook that says the same in other bytes.
+func (e *Event) validateListed() error {
+	switch {
+	case !e.Listed:
+		return nil
+	case e.Key == "" || Coalesces(e.Key):
+		return fmt.Errorf("%w: an event from the provider's list needs a key of its own", hookonce.ErrInvalidRef)
+	case len(e.Digest) > 0:
+		return fmt.Errorf("%w: an event from the provider's list has no digest", hookonce.ErrInvalidRef)
 	}
 	return nil
 }

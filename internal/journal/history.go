@@ -46,6 +46,7 @@ type Summary struct {
 	HasBody            bool       // false: it was deleted, and the event cannot be delivered again
 	Vouched            int16      // a fingerprint of the secret that verified it; 0: no signature vouches for it
 	Unrouted           bool       // no route wanted it when it came; there may be deliveries that somebody replayed to
+	Listed             bool       // it was stored from the provider's list: no webhook had brought it
 	Deliveries         []Delivery // that are not done, by destination
 }
 

@@ -22,6 +22,7 @@ type Store interface {
 	Registry
 	Tallier
 	Alerter
+	Reconciler
 }
 
 // Accepter is the side of a [Store] for those who bring events, and wait for what becomes of them.
@@ -36,6 +37,13 @@ type Accepter interface {
 	// A record under a [CoalesceKey] is a duplicate, whatever its digest, while every one of its
 	// destinations has a delivery of the stored event to come: pending, failed or dead. Otherwise the
 	// stored event loses the key, which may be durable even if the call then fails, and the record is new.
+	//
+	// A record that is [Event.Listed] is stored if its key is new, like any other. If it is not, the record is a
+	// duplicate and changes nothing, not even failed or dead deliveries: it is no copy from the sender. Nor does it when
+	// it is stored without deliveries because of an earlier logical duplicate. A stored event that is Listed has no
+	// digest: the first record under its key that is not Listed is a duplicate, whatever its digest, and supplies that,
+	// with which all later ones are compared. Of several that differ and come at once, one supplies it and the others
+	// are conflicts.
 	//
 	// A row that the database refuses for its content gets an error in its Result.Err and leaves its
 	// neighbours stored. Concurrent batches that share keys must not deadlock.

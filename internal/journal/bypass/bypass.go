@@ -145,6 +145,11 @@ func (b *Bypass) Lookup(e *journal.Event) (res journal.Result, known bool, err e
 	return b.passages.lookup(e)
 }
 
+// Known says which keys of a source belong to events that were delivered past the store and will be recorded.
+func (b *Bypass) Known(source string, keys []string) map[string]journal.Known {
+	return b.passages.known(source, keys)
+}
+
 // Has reports whether an event is being delivered past the store, or was and is not on record. It does not block.
 func (b *Bypass) Has(source, key string) bool { return b.passages.has(source, key) }
 

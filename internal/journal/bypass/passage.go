@@ -65,7 +65,7 @@ func (p *passage) work(destination string) *journal.Work {
 // duplicate is what a copy of the event learns.
 func (p *passage) duplicate(e *journal.Event) journal.Result {
 	res := journal.Result{Status: journal.Duplicate, ID: p.id, Done: true}
-	if !bytes.Equal(p.event.Digest, e.Digest) {
+	if !e.Listed && !bytes.Equal(p.event.Digest, e.Digest) {
 		res.Status = journal.Conflict
 	}
 	return res
@@ -155,6 +155,28 @@ func (s *passages) has(source, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.of[hookonce.Ref{Source: source, Key: key}] != nil
+}
+
+// known says which keys of a source are those of passages that have ended and are to be recorded.
+func (s *passages) known(source string, keys []string) map[string]journal.Known {
+	if s.count.Load() == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := map[string]journal.Known{}
+	for _, key := range keys {
+		p := s.of[hookonce.Ref{Source: source, Key: key}]
+		if p == nil || p.underway {
+			continue
+		}
+		k := journal.Known{ID: p.id, ReceivedAt: p.event.ReceivedAt, Verified: true, State: journal.Pending}
+		if p.complete() {
+			k.State = journal.Done
+		}
+		known[key] = k
+	}
+	return known
 }
 
 // batch returns passages that have ended and are to be recorded, and takes them for the caller.

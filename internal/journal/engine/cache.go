@@ -43,8 +43,8 @@ func (c *doneCache) now() epoch {
 // add remembers that the event of e, stored under id with e's digest, is done. If that is from an earlier
 // epoch, it may be so no more.
 func (c *doneCache) add(e *journal.Event, id int64, known epoch) {
-	if c.keys == nil || e.Key == "" || journal.Coalesces(e.Key) {
-		return // done work never swallows what coalesces
+	if c.keys == nil || e.Key == "" || journal.Coalesces(e.Key) || e.Listed {
+		return // done work never swallows what coalesces, and what comes from a list knows no digest to compare with
 	}
 	// The strings may be parts of a whole request; the cache must not keep that alive.
 	key, done := hookonce.Ref{Source: strings.Clone(e.Source), Key: strings.Clone(e.Key)}, doneEvent{id, string(e.Digest)}
@@ -86,7 +86,7 @@ func (c *doneCache) lookup(e *journal.Event) (journal.Result, bool) {
 		return journal.Result{}, false
 	}
 	res := journal.Result{Status: journal.Duplicate, ID: done.id, Done: true}
-	if done.digest != string(e.Digest) {
+	if !e.Listed && done.digest != string(e.Digest) {
 		res.Status = journal.Conflict
 	}
 	return res, true

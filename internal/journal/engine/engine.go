@@ -165,6 +165,9 @@ func (e *Engine) start() {
 // [journal.ErrUnavailable] around what the store said, and [hookonce.ErrUnknownOutcome] when ctx ended first. With
 // the last two, events may be stored all the same; the sender's retry reads the truth. Work that is queued
 // does not depend on ctx.
+//
+// Events from a provider's list ([journal.Event.Listed]) come in here, too, and wait, are stored and delivered like any
+// others, under the same bounds. No receipts are kept of those that are known.
 func (e *Engine) Accept(ctx context.Context, events []*journal.Event) ([]journal.Result, error) {
 	return e.acceptor.accept(ctx, events)
 }

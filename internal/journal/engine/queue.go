@@ -65,10 +65,10 @@ func (q *queue) add(r *request) error {
 // follow attaches s to the first copy of its event, if that is on its way. A copy with another digest
 // does not follow: only the store can say which of the two is in conflict with what it holds. Nor does
 // what coalesces: the store may have found already that an earlier event waits, which may have begun by
-// now.
+// now. An event from a list neither follows nor is followed: it has no digest, and re-drives nothing.
 func (q *queue) follow(s *slot) bool {
 	e := s.event
-	if e.Key == "" || journal.Coalesces(e.Key) {
+	if e.Key == "" || journal.Coalesces(e.Key) || e.Listed {
 		return false
 	}
 	lead, ok := q.inflight[e.Ref()]

@@ -35,10 +35,10 @@ func newReceipts(c *core) *receipts {
 	return &receipts{core: c, waiting: map[receiptKey]*journal.DuplicateReceipt{}}
 }
 
-// note takes the copies among the events of a request that was answered.
+// note takes the copies among the events of a request that was answered. What comes from a list is no copy.
 func (r *receipts) note(events []*journal.Event, results []journal.Result) {
 	for i := range results {
-		if kind := results[i].Receipt(); kind != "" {
+		if kind := results[i].Receipt(); kind != "" && !events[i].Listed {
 			at := events[i].ReceivedAt
 			r.add(journal.DuplicateReceipt{EventID: results[i].ID, Kind: kind, First: at, Last: at, Copies: 1})
 		}

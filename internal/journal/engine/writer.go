@@ -164,7 +164,7 @@ func (w *writer) hold(r *journal.Record, res journal.Result, lease time.Time) {
 			Held:   journal.Held{EventID: res.ID, Destination: dest, Token: 1},
 			Source: r.Source, Key: r.Key, Type: r.Type, Tries: 1,
 			Header: header, Body: r.Body, ReceivedAt: r.ReceivedAt, Lease: lease,
-			Resource: r.Resource, Rank: r.Rank, LogicalDuplicateKey: res.LogicalDuplicateKey, Vouched: r.Vouched,
+			Resource: r.Resource, Rank: r.Rank, LogicalDuplicateKey: res.LogicalDuplicateKey, Vouched: r.Vouched, Origin: r.Origin(),
 		}}
 		w.inflight.Add(it)
 		w.issue(it)

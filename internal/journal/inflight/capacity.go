@@ -136,9 +136,6 @@ func (c *capacity) probe(e *journal.Event) bool {
 	return c.rest.Most > 0 && !c.rest.Strict && !c.rest.Avoids(e.Source, e.Type)
 }
 
-// orders reports whether deliveries of this resource wait for each other.
-func (c *capacity) orders(resource string) bool { return c.Ordered && resource != "" }
-
 // compares reports whether a delivery may turn out to be stale, which the store has to say.
 func (c *capacity) compares(resource string, rank int64) bool {
 	return c.Stale && resource != "" && rank != 0

@@ -109,7 +109,7 @@ func (d *Destinations) Orders(e *journal.Event) (names []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, name := range e.Destinations {
-		if c := d.of(name); c != nil && c.orders(e.Resource) {
+		if c := d.of(name); c != nil && c.Orders(e.Resource) {
 			names = append(names, name)
 		}
 	}

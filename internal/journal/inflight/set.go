@@ -65,7 +65,7 @@ func (s *Set) Reserve(r *journal.Record) {
 		c := to.of(d)
 		switch {
 		case c == nil || c.gone:
-		case c.orders(r.Resource):
+		case c.Orders(r.Resource):
 			r.Ordered = append(r.Ordered, d)
 		case to.takes(c, r.Event, weight) && !c.compares(r.Resource, r.Rank):
 			to.add(c, 1, weight)

@@ -32,6 +32,11 @@ const (
 	OpTallies  Op = "tallies"
 	OpAlerts   Op = "alerts"  // changing them
 	OpNotices  Op = "notices" // recording what came of them
+
+	OpKnown       Op = "known"
+	OpTakeMark    Op = "take mark"
+	OpAdvanceMark Op = "advance mark"
+	OpReleaseMark Op = "release mark"
 )
 
 // Mode says how a call fails.
@@ -194,6 +199,34 @@ func (f *Faulty) ChangeAlerts(ctx context.Context, try bool, change func(*journa
 // FinishNotices implements [journal.Store].
 func (f *Faulty) FinishNotices(ctx context.Context, outcomes []journal.NoticeOutcome) ([]bool, error) {
 	return disturb(ctx, f, OpNotices, func() ([]bool, error) { return f.Store.FinishNotices(ctx, outcomes) })
+}
+
+// Known implements [journal.Store].
+func (f *Faulty) Known(ctx context.Context, source string, keys []string) (map[string]journal.Known, error) {
+	return disturb(ctx, f, OpKnown, func() (map[string]journal.Known, error) { return f.Store.Known(ctx, source, keys) })
+}
+
+// TakeMark implements [journal.Store].
+func (f *Faulty) TakeMark(ctx context.Context, source, holder string, now, lease time.Time) (m journal.Mark, taken bool, err error) {
+	type answer struct {
+		mark  journal.Mark
+		taken bool
+	}
+	a, err := disturb(ctx, f, OpTakeMark, func() (a answer, err error) {
+		a.mark, a.taken, err = f.Store.TakeMark(ctx, source, holder, now, lease)
+		return a, err
+	})
+	return a.mark, a.taken, err
+}
+
+// AdvanceMark implements [journal.Store].
+func (f *Faulty) AdvanceMark(ctx context.Context, source string, token int64, a journal.MarkAdvance) (bool, error) {
+	return disturb(ctx, f, OpAdvanceMark, func() (bool, error) { return f.Store.AdvanceMark(ctx, source, token, a) })
+}
+
+// ReleaseMark implements [journal.Store].
+func (f *Faulty) ReleaseMark(ctx context.Context, source string, token int64, r journal.MarkResult) (bool, error) {
+	return disturb(ctx, f, OpReleaseMark, func() (bool, error) { return f.Store.ReleaseMark(ctx, source, token, r) })
 }
 
 // Orphans implements [journal.Store].

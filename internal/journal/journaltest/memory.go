@@ -36,6 +36,7 @@ type Memory struct {
 	logical    map[ref]int64  // the event that has a logical key
 	newest     map[group]mark // the rank that was delivered
 	answers    map[target]journal.Response
+	marks      map[string]*journal.Mark
 	records
 	talliers
 	journal.AlertMemory
@@ -64,6 +65,8 @@ type event struct {
 	rank                 int64
 	vouched              int16
 	unrouted             bool
+	listed               bool  // and without a digest until a copy supplies it: verified
+	verified             bool  // a copy came that is not from a list
 	logicalDuplicateOf   int64 // the earlier event with the same logical key
 	dropped              bool  // that one's deliveries stand for it
 }
@@ -95,6 +98,7 @@ func NewMemory() *Memory {
 		logical:    map[ref]int64{},
 		newest:     map[group]mark{},
 		answers:    map[target]journal.Response{},
+		marks:      map[string]*journal.Mark{},
 	}
 }
 

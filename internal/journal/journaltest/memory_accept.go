@@ -42,6 +42,7 @@ func (m *Memory) accept(e *journal.Record, before []*journal.Record, now, lease 
 		source: e.Source, key: e.Key, kind: e.Type, digest: bytes.Clone(e.Digest),
 		header: bytes.Clone(e.Lines()), body: bytes.Clone(e.Body), received: e.ReceivedAt, hasBody: true,
 		resource: e.Resource, rank: e.Rank, vouched: e.Vouched, unrouted: len(e.Destinations) == 0,
+		listed: e.Listed, verified: !e.Listed,
 	}
 	m.events[e.ID] = ev
 	if e.Key == "" {
@@ -54,7 +55,9 @@ func (m *Memory) accept(e *journal.Record, before []*journal.Record, now, lease 
 		res.LogicalDuplicateOf, res.LogicalDuplicateKey = ev.logicalDuplicateOf, m.events[ev.logicalDuplicateOf].key
 	}
 	if ev.dropped = ev.logicalDuplicateOf != 0 && e.DropLogicalDuplicate; ev.dropped {
-		res.Redriven, _ = m.redrive(ev.logicalDuplicateOf, now)
+		if !e.Listed {
+			res.Redriven, _ = m.redrive(ev.logicalDuplicateOf, now)
+		}
 		return res
 	}
 	m.open(e, now, lease)
@@ -77,7 +80,7 @@ func (m *Memory) logicalDuplicateOf(e *journal.Record) int64 {
 // open makes the deliveries of a new event.
 func (m *Memory) open(e *journal.Record, now, lease time.Time) {
 	for _, dest := range e.Destinations {
-		d := &Delivery{EventID: e.ID, Destination: dest, State: journal.Pending, Due: now}
+		d := &Delivery{EventID: e.ID, Destination: dest, State: journal.Pending, Due: now, Origin: e.Origin()}
 		if slices.Contains(e.Hold, dest) {
 			d.State, d.Token, d.Tries, d.Due = journal.Processing, 1, 1, lease
 		}
@@ -109,15 +112,22 @@ func (m *Memory) release(id int64, e *journal.Record, before []*journal.Record) 
 }
 
 // again handles a copy of event id: it re-drives what failed, of the first logical duplicate if id has no deliveries of
-// its own.
+// its own. One from a list changes nothing.
 func (m *Memory) again(id int64, e *journal.Record, now time.Time) journal.Result {
 	res := journal.Result{Status: journal.Duplicate, ID: id}
 	ev := m.events[id]
-	if !journal.Coalesces(e.Key) && !bytes.Equal(ev.digest, e.Digest) {
+	if !ev.verified && !e.Listed {
+		ev.digest, ev.verified = bytes.Clone(e.Digest), true
+	}
+	if !e.Listed && !journal.Coalesces(e.Key) && !bytes.Equal(ev.digest, e.Digest) {
 		res.Status = journal.Conflict
 	}
 	if ev.dropped {
 		id = ev.logicalDuplicateOf
+	}
+	if e.Listed {
+		res.Done = len(m.openOf(id)) == 0
+		return res
 	}
 	redriven, open := m.redrive(id, now)
 	res.Redriven, res.Done = redriven, !open

@@ -147,7 +147,7 @@ func (m *Memory) summary(id int64) journal.Summary {
 	ev := m.events[id]
 	return journal.Summary{
 		ID: id, Source: ev.source, Key: ev.key, Type: ev.kind, ReceivedAt: ev.received,
-		Resource: ev.resource, Rank: ev.rank, LogicalDuplicateOf: ev.logicalDuplicateOf, HasBody: ev.hasBody, Vouched: ev.vouched, Unrouted: ev.unrouted, Deliveries: m.openOf(id),
+		Resource: ev.resource, Rank: ev.rank, LogicalDuplicateOf: ev.logicalDuplicateOf, HasBody: ev.hasBody, Vouched: ev.vouched, Unrouted: ev.unrouted, Listed: ev.listed, Deliveries: m.openOf(id),
 	}
 }
 

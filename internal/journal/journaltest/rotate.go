@@ -42,6 +42,22 @@ func (r *rotation) Statuses(ctx context.Context, deliveries []journal.DeliveryID
 	return r.next().Statuses(ctx, deliveries)
 }
 
+func (r *rotation) Known(ctx context.Context, source string, keys []string) (map[string]journal.Known, error) {
+	return r.next().Known(ctx, source, keys)
+}
+
+func (r *rotation) TakeMark(ctx context.Context, source, holder string, now, lease time.Time) (journal.Mark, bool, error) {
+	return r.next().TakeMark(ctx, source, holder, now, lease)
+}
+
+func (r *rotation) AdvanceMark(ctx context.Context, source string, token int64, a journal.MarkAdvance) (bool, error) {
+	return r.next().AdvanceMark(ctx, source, token, a)
+}
+
+func (r *rotation) ReleaseMark(ctx context.Context, source string, token int64, res journal.MarkResult) (bool, error) {
+	return r.next().ReleaseMark(ctx, source, token, res)
+}
+
 func (r *rotation) Orphans(ctx context.Context, now time.Time) (int, error) {
 	return r.next().Orphans(ctx, now)
 }

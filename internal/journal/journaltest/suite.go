@@ -42,10 +42,10 @@ func Run(t *testing.T, factory Factory, groups ...string) {
 		name  string
 		cases []testCase
 	}{
-		{"accept", acceptCases}, {"copies", copyCases}, {"coalesce", coalesceCases}, {"take", takeCases}, {"pick", pickCases},
+		{"accept", acceptCases}, {"copies", copyCases}, {"listed", listedCases}, {"coalesce", coalesceCases}, {"take", takeCases}, {"pick", pickCases},
 		{"extend", extendCases}, {"finish", finishCases}, {"answers", answerCases}, {"bypass", bypassCases}, {"order", orderCases},
 		{"stale", staleCases}, {"logical duplicates", logicalDuplicateCases}, {"orphans", orphanCases}, {"purge", purgeCases},
-		{"alerts", alertCases}, {"faults", faultCases},
+		{"known", knownCases}, {"marks", markCases}, {"alerts", alertCases}, {"faults", faultCases},
 	} {
 		if len(groups) == 0 || slices.Contains(groups, group.name) {
 			ran++

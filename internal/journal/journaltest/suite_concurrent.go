@@ -30,6 +30,8 @@ func RunConcurrent(t *testing.T, factory Factory) {
 var concurrentCases = []testCase{
 	{"batches that share keys store each once", acceptStorm},
 	{"copies at once re-drive dead work once", redriveStorm},
+	{"of the contents that come after a list, one is the first", supplyStorm},
+	{"one at a time has the mark of a source", markStorm},
 	{"what coalesces is never swallowed by what has begun", coalesceStorm},
 	{"each delivery is taken by one", takeStorm},
 	{"the deliveries of a resource follow each other, whoever takes them", orderStorm},

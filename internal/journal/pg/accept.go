@@ -79,12 +79,12 @@ func ref(e *journal.Record) hookonce.Ref { return hookonce.Ref{Source: e.Source,
 
 // follow answers the copies of entries that were settled in this round, and returns those whose first was
 // refused, because the next of them may be better, or is delivered by another event, about which the
-// store knows.
+// store knows, or comes from a list and they do not: they have a digest, and re-drive.
 func (a *acceptance) follow(rest []int) (todo []int) {
 	for _, i := range rest {
 		f := a.first[ref(a.batch[i])]
 		res := a.results[f]
-		if res.Err != nil || a.dropped(f) {
+		if res.Err != nil || a.dropped(f) || a.batch[f].Listed && !a.batch[i].Listed {
 			todo = append(todo, i)
 			continue
 		}
@@ -99,7 +99,7 @@ func (a *acceptance) follow(rest []int) (todo []int) {
 
 // compare returns the status of a copy of what is stored with the given digest.
 func (a *acceptance) compare(i int, stored []byte) journal.Status {
-	if journal.Coalesces(a.batch[i].Key) || bytes.Equal(stored, a.batch[i].Digest) {
+	if a.batch[i].Listed || journal.Coalesces(a.batch[i].Key) || bytes.Equal(stored, a.batch[i].Digest) {
 		return journal.Duplicate
 	}
 	return journal.Conflict
@@ -163,13 +163,13 @@ func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (res
 // query runs the statement that stores the columns.
 func (a *acceptance) query(ctx context.Context, db querier, c *columns) (pgx.Rows, error) {
 	t := &c.logical
-	if c.group == nil && t.id == nil {
+	if c.group == nil && c.listed == nil && t.id == nil {
 		return db.Query(ctx, a.sql.plain, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
 			c.event, c.destination, c.hold, a.now, a.lease, c.header, c.body)
 	}
 	return db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
 		c.event, c.destination, c.hold, c.group, a.now, a.lease,
-		t.id, t.source, t.logical, t.key, t.drop, c.header, c.body)
+		t.id, t.source, t.logical, t.key, t.drop, c.listed, c.origin, c.header, c.body)
 }
 
 // earlier names the event that has the logical key of another. Zero: there is none.
@@ -200,23 +200,33 @@ func (a *acceptance) dropped(i int) bool {
 }
 
 // resolve answers entries whose keys were taken, re-driving what failed under them, and returns
-// those whose keys are free again.
-func (a *acceptance) resolve(ctx context.Context, copies []int) (gone []int, err error) {
+// those whose keys are free again, or that have just supplied what they are to be compared with.
+func (a *acceptance) resolve(ctx context.Context, copies []int) (again []int, err error) {
 	var n []int32
 	var source, key []string
-	for _, i := range copies {
+	var listed []*bool
+	for at, i := range copies {
 		n = append(n, int32(i))
 		source, key = append(source, a.batch[i].Source), append(key, a.batch[i].Key)
+		if a.batch[i].Listed {
+			listed = sparse(listed, at, new(true))
+		}
 	}
-	rows, err := a.pool.Query(ctx, a.sql.copies, n, source, key, a.now)
+	rows, err := a.pool.Query(ctx, a.sql.copies, n, source, key, a.now, listed)
 	if err != nil {
 		return nil, err
 	}
 	found := make(map[int]bool, len(copies))
+	var supplying []int
 	var i int
 	var digest []byte
+	var unsupplied bool
 	var res journal.Result
-	_, err = pgx.ForEachRow(rows, []any{&i, &res.ID, &digest, &res.Done, &res.Redriven}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&i, &res.ID, &digest, &res.Done, &res.Redriven, &unsupplied}, func() error {
+		if unsupplied {
+			supplying = append(supplying, i)
+			return nil
+		}
 		found[i], a.digests[i] = true, bytes.Clone(digest)
 		if a.dropped(i) {
 			a.results[i].Redriven = res.Redriven
@@ -226,5 +236,21 @@ func (a *acceptance) resolve(ctx context.Context, copies []int) (gone []int, err
 		a.results[i] = res
 		return nil
 	})
+	if err == nil && len(supplying) > 0 {
+		err = a.supply(ctx, supplying)
+	}
 	return slices.DeleteFunc(slices.Clone(copies), func(i int) bool { return found[i] }), err
+}
+
+// supply gives what was stored from a list the digests of these entries, of which no two have the same key. Whose digest
+// it is in the end is known when they are compared: another process may have been first.
+func (a *acceptance) supply(ctx context.Context, entries []int) error {
+	var source, key []string
+	var digest [][]byte
+	for _, i := range entries {
+		e := a.batch[i]
+		source, key, digest = append(source, e.Source), append(key, e.Key), append(digest, notNull(e.Digest))
+	}
+	_, err := a.pool.Exec(ctx, a.sql.supply, source, key, digest)
+	return err
 }

@@ -18,14 +18,16 @@ type columns struct {
 	digest       [][]byte
 	header, body [][]byte
 	received     []time.Time
-	resource     []*string // these three end with the last entry that has one
+	resource     []*string // these four end with the last entry that has one
 	rank         []*int64
 	unrouted     []*bool
+	listed       []*bool
 	// One element for each delivery.
 	event       []int64
 	destination []string
 	hold        []bool
-	group       []*string // ends with the last delivery that has one
+	group       []*string // these two end with the last delivery that has one
+	origin      []*int16  // other than fresh
 	// One element for each entry with a logical key.
 	logical logicalColumns
 }
@@ -62,9 +64,15 @@ func (c *columns) add(e *journal.Record) {
 	if len(e.Destinations) == 0 {
 		c.unrouted = sparse(c.unrouted, at, new(true))
 	}
+	if e.Listed {
+		c.listed = sparse(c.listed, at, new(true))
+	}
 	for _, d := range e.Destinations {
 		if slices.Contains(e.Ordered, d) {
 			c.group = sparse(c.group, len(c.event), &e.Resource)
+		}
+		if origin := int16(e.Origin()); origin != 0 {
+			c.origin = sparse(c.origin, len(c.event), &origin)
 		}
 		c.event = append(c.event, e.ID)
 		c.destination = append(c.destination, d)

@@ -19,7 +19,7 @@ var _ journal.Store = (*Store)(nil)
 const summaryColumns = `e.id, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
 	coalesce(e.resource, ''), coalesce(e.rank, 0), coalesce(nullif(t.first, e.id), 0),
 	b.event_id IS NOT NULL, e.vouched,
-	coalesce(e.unrouted, false)`
+	coalesce(e.unrouted, false), coalesce(e.listed, false)`
 
 // summaryJoins are what they are taken from, besides events. Whether there is a body is looked for one by one, see
 // [bodyOfDue]: EXISTS may be carried out by reading which events have one.
@@ -28,7 +28,7 @@ const summaryJoins = `LEFT JOIN {{.}}twins t ON t.event_id = e.id LEFT JOIN LATE
 	) b ON true`
 
 func scanSummary(row pgx.CollectableRow) (s journal.Summary, err error) {
-	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.LogicalDuplicateOf, &s.HasBody, &s.Vouched, &s.Unrouted)
+	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &s.ReceivedAt, &s.Resource, &s.Rank, &s.LogicalDuplicateOf, &s.HasBody, &s.Vouched, &s.Unrouted, &s.Listed)
 	return s, err
 }
 

@@ -5,7 +5,7 @@ import "strings"
 // statements are the texts of everything that the store asks, with the schema filled in. Tables keep the names that
 // the schema gave them: lanes has the ordering groups, twins the logical duplicates, sightings the duplicate receipts.
 type statements struct {
-	plain, accept, copies, release          string
+	plain, accept, copies, supply, release  string
 	targets, groupsDue, groups, turns, take string
 	choices, picked, pickedGroups           string
 	extend, finish, finishReplies           string
@@ -16,7 +16,7 @@ type statements struct {
 func newStatements(prefix string) statements {
 	in := func(text string) string { return strings.ReplaceAll(text, "{{.}}", prefix) }
 	return statements{
-		plain: in(plainSQL), accept: in(acceptSQL), copies: in(copiesSQL), release: in(releaseSQL),
+		plain: in(plainSQL), accept: in(acceptSQL), copies: in(copiesSQL), supply: in(supplySQL), release: in(releaseSQL),
 		targets: in(targetsSQL), groupsDue: in(groupsDueSQL), groups: in(groupsSQL), turns: in(turnsSQL), take: in(takeSQL),
 		choices: in(choicesSQL), picked: in(pickedSQL), pickedGroups: in(pickedGroupsSQL),
 		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), bypassed: in(bypassedSQL),

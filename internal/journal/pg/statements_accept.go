@@ -28,14 +28,14 @@ SELECT id, 0, '' FROM unnest($1::bigint[]) AS e (id) WHERE id NOT IN (SELECT id 
 // key, which is the order of the rows, then logical keys, then ordering groups. The bodies are the last parameter,
 // because pgx copies what it has encoded when more follows.
 const acceptSQL = `WITH ` + durable + `, won AS (
-	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted)
+	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted, listed)
 	SELECT e.* FROM durable, unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::timestamptz[],
-		$7::text[], $8::bigint[], $9::smallint[], $10::bool[]) AS e
+		$7::text[], $8::bigint[], $9::smallint[], $10::bool[], $22::bool[]) AS e
 	ON CONFLICT (source, key) DO NOTHING
 	RETURNING id
 ), stored AS (
 	INSERT INTO {{.}}bodies (event_id, header, body)
-	SELECT b.* FROM unnest($1::bigint[], $22::bytea[], $23::bytea[]) AS b (id, header, body)
+	SELECT b.* FROM unnest($1::bigint[], $24::bytea[], $25::bytea[]) AS b (id, header, body)
 	WHERE b.id IN (SELECT id FROM won)
 ), logical AS (
 	SELECT l.* FROM unnest($17::bigint[], $18::text[], $19::text[], $20::text[], $21::bool[])
@@ -52,13 +52,13 @@ const acceptSQL = `WITH ` + durable + `, won AS (
 	WHERE l.id <> o.event_id
 	RETURNING event_id, first, dropped
 ), delivery AS (
-	SELECT d.* FROM unnest($11::bigint[], $12::text[], $13::bool[], $14::text[]) AS d (id, destination, hold, resource)
+	SELECT d.* FROM unnest($11::bigint[], $12::text[], $13::bool[], $14::text[], $23::smallint[]) AS d (id, destination, hold, resource, origin)
 	WHERE d.id IN (SELECT id FROM won) AND d.id NOT IN (SELECT event_id FROM logical_duplicate WHERE dropped)
 ), opened AS (
-	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, resource)
+	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, resource, origin)
 	SELECT d.id, d.destination,
 		CASE WHEN d.hold THEN 'processing' ELSE 'pending' END, d.hold::int, d.hold::int,
-		CASE WHEN d.hold THEN $16::timestamptz ELSE $15::timestamptz END, d.resource
+		CASE WHEN d.hold THEN $16::timestamptz ELSE $15::timestamptz END, d.resource, coalesce(d.origin, 0)
 	FROM delivery d
 ), queued AS (
 	INSERT INTO {{.}}lanes (destination, resource, due_at)
@@ -73,16 +73,18 @@ SELECT t.event_id, t.first, o.key FROM logical_duplicate t JOIN owner o ON o.eve
 
 // copiesSQL finds what is stored under the given keys and makes its failed and dead deliveries due, or
 // those of the earlier logical duplicate that stand for it. They are locked in one order, like everything that
-// concurrent batches can share.
+// concurrent batches can share. Nothing is made due for an entry from a list, nor as long as the event has no digest to
+// compare a copy with: the last column says so.
 const copiesSQL = `WITH ` + durable + `, first AS (
-	SELECT c.n, e.id, e.digest, coalesce(t.first, e.id) AS delivered
-	FROM unnest($1::int[], $2::text[], $3::text[]) AS c (n, source, key)
+	SELECT c.n, e.id, e.digest, coalesce(t.first, e.id) AS delivered, coalesce(c.listed, false) AS idle,
+		c.listed IS NULL AND e.listed IS NOT NULL AND e.digest IS NULL AS unsupplied
+	FROM unnest($1::int[], $2::text[], $3::text[], $5::bool[]) AS c (n, source, key, listed)
 	JOIN {{.}}events e ON e.source = c.source AND e.key = c.key
 	LEFT JOIN {{.}}twins t ON t.event_id = e.id AND t.dropped
 ), failed AS (
 	SELECT d.event_id, d.destination
 	FROM {{.}}deliveries d, durable
-	WHERE d.event_id IN (SELECT delivered FROM first) AND d.state IN ('failed', 'dead')
+	WHERE d.event_id IN (SELECT delivered FROM first WHERE NOT idle AND NOT unsupplied) AND d.state IN ('failed', 'dead')
 	ORDER BY d.event_id, d.destination
 	FOR UPDATE OF d
 ), redriven AS (
@@ -98,8 +100,19 @@ const copiesSQL = `WITH ` + durable + `, first AS (
 )
 SELECT n, id, digest,
 	NOT EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id = delivered),
-	delivered IN (SELECT event_id FROM redriven)
+	NOT idle AND delivered IN (SELECT event_id FROM redriven), unsupplied
 FROM first`
+
+// supplySQL gives events that were stored from a list the digests of their first copies from a webhook, as far as nobody
+// has done so. The events are locked in the order of source and key.
+const supplySQL = `WITH ` + durable + `, stored AS (
+	SELECT e.id, c.digest
+	FROM durable, unnest($1::text[], $2::text[], $3::bytea[]) AS c (source, key, digest)
+	JOIN {{.}}events e ON e.source = c.source AND e.key = c.key AND e.listed AND e.digest IS NULL
+	ORDER BY e.source, e.key
+	FOR UPDATE OF e
+)
+UPDATE {{.}}events e SET digest = stored.digest FROM stored WHERE e.id = stored.id AND e.digest IS NULL`
 
 // releaseSQL takes the key from events of which not every wanted delivery is still to come. The events
 // are locked in the order of source and key. That the deliveries are not is no matter: what begins after

@@ -69,7 +69,7 @@ func (a *acceptance) one(w *writer, i int, e *journal.Record) error {
 		return nil
 	}
 	n, err := w.insertEvent.exec(e.ID, e.Source, orNull(e.Key), e.Type, e.Digest, e.ReceivedAt.UnixMicro(),
-		orNull(e.Resource), orNull(e.Rank), int64(e.Vouched), orNull(len(e.Destinations) == 0))
+		orNull(e.Resource), orNull(e.Rank), int64(e.Vouched), orNull(len(e.Destinations) == 0), orNull(e.Listed))
 	switch {
 	case err != nil:
 		return err
@@ -106,7 +106,7 @@ func (a *acceptance) open(w *writer, e *journal.Record) error {
 				return err
 			}
 		}
-		if _, err := w.insertDelivery.exec(e.ID, d, state, tries, tries, due, resource); err != nil {
+		if _, err := w.insertDelivery.exec(e.ID, d, state, tries, tries, due, resource, int64(e.Origin())); err != nil {
 			return err
 		}
 	}
@@ -130,22 +130,30 @@ func (a *acceptance) claimLogicalKey(w *writer, i int, e *journal.Record) (dropp
 	if _, err := w.insertLogicalDuplicate.exec(e.ID, res.LogicalDuplicateOf, e.DropLogicalDuplicate); err != nil || !e.DropLogicalDuplicate {
 		return false, err
 	}
-	res.Redriven, err = a.redrive(w, res.LogicalDuplicateOf)
+	if !e.Listed {
+		res.Redriven, err = a.redrive(w, res.LogicalDuplicateOf)
+	}
 	return true, err
 }
 
-// again answers a copy of what is stored, and re-drives what failed of it.
+// again answers a copy of what is stored, and re-drives what failed of it. One from a list changes nothing.
 func (a *acceptance) again(w *writer, i int, e *journal.Record) error {
 	res := journal.Result{Status: journal.Conflict, Done: true}
 	var delivered int64 // whose deliveries count
+	var unsupplied bool
 	if err := w.first.query(func(row []driver.Value) error {
-		res.ID, delivered = row[0].(int64), row[2].(int64)
-		if digest, _ := row[1].([]byte); bytes.Equal(digest, e.Digest) {
+		res.ID, delivered, unsupplied = row[0].(int64), row[2].(int64), row[3].(int64) != 0 && !e.Listed
+		if digest, _ := row[1].([]byte); e.Listed || unsupplied || bytes.Equal(digest, e.Digest) {
 			res.Status = journal.Duplicate
 		}
 		return nil
 	}, e.Source, e.Key); err != nil {
 		return err
+	}
+	if unsupplied {
+		if _, err := w.supplyDigest.exec(notNull(e.Digest), res.ID); err != nil {
+			return err
+		}
 	}
 	if journal.Coalesces(e.Key) {
 		res.Status = journal.Duplicate
@@ -153,11 +161,13 @@ func (a *acceptance) again(w *writer, i int, e *journal.Record) error {
 			return a.succeed(w, i, res.ID, err)
 		}
 	}
-	var err error
-	if res.Redriven, err = a.redrive(w, delivered); err != nil {
-		return err
+	if !e.Listed {
+		var err error
+		if res.Redriven, err = a.redrive(w, delivered); err != nil {
+			return err
+		}
 	}
-	err = w.hasOpen.query(func([]driver.Value) error { res.Done = false; return nil }, delivered)
+	err := w.hasOpen.query(func([]driver.Value) error { res.Done = false; return nil }, delivered)
 	a.results[i] = res
 	return err
 }

@@ -18,14 +18,14 @@ var _ journal.Store = (*Store)(nil)
 // summaryColumns are what [scanSummary] reads.
 const summaryColumns = `e.id, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
 	coalesce(e.resource, ''), coalesce(e.rank, 0), coalesce(nullif(t.first, e.id), 0),
-	EXISTS (SELECT 1 FROM {{.}}bodies b WHERE b.event_id = e.id), e.vouched, coalesce(e.unrouted, 0)`
+	EXISTS (SELECT 1 FROM {{.}}bodies b WHERE b.event_id = e.id), e.vouched, coalesce(e.unrouted, 0), coalesce(e.listed, 0)`
 
 // scanner is a row.
 type scanner interface{ Scan(to ...any) error }
 
 func scanSummary(row scanner) (s journal.Summary, err error) {
 	var received int64
-	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &received, &s.Resource, &s.Rank, &s.LogicalDuplicateOf, &s.HasBody, &s.Vouched, &s.Unrouted)
+	err = row.Scan(&s.ID, &s.Source, &s.Key, &s.Type, &received, &s.Resource, &s.Rank, &s.LogicalDuplicateOf, &s.HasBody, &s.Vouched, &s.Unrouted, &s.Listed)
 	s.ReceivedAt = time.UnixMicro(received)
 	return s, err
 }

@@ -30,6 +30,11 @@ func (w *writer) once(text string, args ...any) (n int64, err error) {
 	return n, err
 }
 
+// ask runs a query that is not kept and calls each for every row.
+func (w *writer) ask(text string, each func(row []driver.Value) error, args ...any) error {
+	return w.with(text, func(s *stmt) error { return s.query(each, args...) })
+}
+
 // Replay implements [journal.Store]. While it has the turn to write nobody else does, so what the
 // readers see is what is there.
 func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done journal.Replayed, err error) {

@@ -3,17 +3,20 @@ package sqlite
 // Tables keep the names that the schema gave them: lanes has the ordering groups, twins the logical duplicates,
 // sightings the duplicate receipts.
 
-const insertEventSQL = `INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, key) DO NOTHING`
+const insertEventSQL = `INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted, listed)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, key) DO NOTHING`
 
 const insertBodySQL = `INSERT INTO {{.}}bodies (event_id, header, body) VALUES (?, ?, ?)`
 
-const insertDeliverySQL = `INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, resource)
-	VALUES (?, ?, ?, ?, ?, ?, ?)`
+const insertDeliverySQL = `INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, resource, origin)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
-// firstSQL finds what is stored under a key, and the event whose deliveries stand for it.
-const firstSQL = `SELECT e.id, e.digest, coalesce(t.first, e.id) FROM {{.}}events e
+// firstSQL finds what is stored under a key, the event whose deliveries stand for it, and whether the digest is still to be
+// supplied.
+const firstSQL = `SELECT e.id, e.digest, coalesce(t.first, e.id), e.listed IS NOT NULL AND e.digest IS NULL FROM {{.}}events e
 	LEFT JOIN {{.}}twins t ON t.event_id = e.id AND t.dropped WHERE e.source = ? AND e.key = ?`
+
+const supplyDigestSQL = `UPDATE {{.}}events SET digest = ? WHERE id = ?`
 
 const redriveSQL = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due_at = ?, origin = 1
 	WHERE event_id = ? AND state IN ('failed', 'dead') RETURNING destination, resource`

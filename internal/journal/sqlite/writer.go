@@ -15,7 +15,7 @@ type writer struct {
 	savepoint, undo, release                  *stmt
 	insertEvent, insertBody, insertDelivery   *stmt
 	first, redrive, hasOpen                   *stmt
-	coming, releaseKey                        *stmt
+	coming, releaseKey, supplyDigest          *stmt
 	ownLogical, owner, insertLogicalDuplicate *stmt
 	openGroup, groups, turn, moveGroup        *stmt
 	dropGroup, freeGroup                      *stmt
@@ -43,7 +43,7 @@ func newWriter(ctx context.Context, connector driver.Connector, prefix string) (
 		{&w.savepoint, `SAVEPOINT entry`}, {&w.undo, `ROLLBACK TO entry`}, {&w.release, `RELEASE entry`},
 		{&w.insertEvent, insertEventSQL}, {&w.insertBody, insertBodySQL}, {&w.insertDelivery, insertDeliverySQL},
 		{&w.first, firstSQL}, {&w.redrive, redriveSQL}, {&w.hasOpen, hasOpenSQL},
-		{&w.coming, comingSQL}, {&w.releaseKey, releaseKeySQL},
+		{&w.coming, comingSQL}, {&w.releaseKey, releaseKeySQL}, {&w.supplyDigest, supplyDigestSQL},
 		{&w.ownLogical, ownLogicalSQL}, {&w.owner, ownerSQL}, {&w.insertLogicalDuplicate, insertLogicalDuplicateSQL},
 		{&w.openGroup, openGroupSQL}, {&w.groups, groupsSQL}, {&w.turn, turnSQL}, {&w.moveGroup, moveGroupSQL},
 		{&w.dropGroup, dropGroupSQL}, {&w.freeGroup, freeGroupSQL},

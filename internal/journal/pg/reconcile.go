@@ -1,0 +1,117 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// knownSQL finds what is on record under keys of a source, each by itself in the index of keys, with the states of the
+// deliveries that stand for it.
+const knownSQL = `SELECT e.key, e.id, e.received_at, coalesce(e.listed, false), e.listed IS NULL OR e.digest IS NOT NULL,
+	ARRAY(SELECT DISTINCT d.state FROM {{.}}deliveries d WHERE d.event_id = coalesce(t.first, e.id))
+FROM unnest($2::text[]) AS k (key), LATERAL (
+	SELECT key, id, received_at, listed, digest FROM {{.}}events WHERE source = $1 AND key = k.key LIMIT 1) e
+LEFT JOIN {{.}}twins t ON t.event_id = e.id AND t.dropped`
+
+// Known implements [journal.Store].
+func (s *Store) Known(ctx context.Context, source string, keys []string) (map[string]journal.Known, error) {
+	keys, err := journal.Askable(source, keys)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]journal.Known, len(keys))
+	var key string
+	var k journal.Known
+	var open []journal.State
+	err = each(ctx, s.pool, s.in(knownSQL), []any{source, keys}, []any{&key, &k.ID, &k.ReceivedAt, &k.Listed, &k.Verified, &open}, func() error {
+		k.State = journal.Standing(open)
+		known[key] = k
+		return nil
+	})
+	if err != nil {
+		return nil, failed("looking for keys", err)
+	}
+	return known, nil
+}
+
+// markColumns are what [scanMark] reads.
+const markColumns = `source, through, token, holder, lease_until, ended_at, listed, missing, recovered, error`
+
+func scanMark(row pgx.CollectableRow) (m journal.Mark, err error) {
+	var through, lease, ended *time.Time
+	err = row.Scan(&m.Source, &through, &m.Token, &m.Holder, &lease, &ended, &m.Last.Listed, &m.Last.Missing, &m.Last.Recovered, &m.Last.Error)
+	m.Through, m.Lease, m.Last.Ended = orZero(through), orZero(lease), orZero(ended)
+	return m, err
+}
+
+const takeMarkSQL = `WITH ` + durable + `
+INSERT INTO {{.}}reconcile_marks AS m (source, holder, lease_until, token) SELECT $1::text, $2::text, $4::timestamptz, 1 FROM durable
+ON CONFLICT (source) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until, token = m.token + 1
+WHERE m.holder IN ('', excluded.holder) OR m.lease_until <= $3
+RETURNING ` + markColumns
+
+// TakeMark implements [journal.Store].
+func (s *Store) TakeMark(ctx context.Context, source, holder string, now, lease time.Time) (m journal.Mark, taken bool, err error) {
+	const what = "taking the mark of a source"
+	err = s.retry(ctx, what, func() error {
+		r, err := s.pool.Query(ctx, s.in(takeMarkSQL), source, holder, now, lease)
+		if err != nil {
+			return err
+		}
+		m, err = pgx.CollectExactlyOneRow(r, scanMark)
+		taken = err == nil
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	if err != nil || taken {
+		return m, taken, err
+	}
+	r, err := s.pool.Query(ctx, s.in(`SELECT `+markColumns+` FROM {{.}}reconcile_marks WHERE source = $1`), source)
+	if err == nil {
+		m, err = pgx.CollectExactlyOneRow(r, scanMark)
+	}
+	return m, false, failed(what, err)
+}
+
+const advanceMarkSQL = `WITH ` + durable + `
+UPDATE {{.}}reconcile_marks SET lease_until = $3::timestamptz, through = greatest(through, $4::timestamptz) FROM durable
+WHERE source = $1 AND token = $2 AND holder <> ''`
+
+// AdvanceMark implements [journal.Store].
+func (s *Store) AdvanceMark(ctx context.Context, source string, token int64, a journal.MarkAdvance) (bool, error) {
+	return s.changeMark(ctx, "advancing the mark of a source", advanceMarkSQL, source, token, a.Lease, moment(a.Through))
+}
+
+const releaseMarkSQL = `WITH ` + durable + `
+UPDATE {{.}}reconcile_marks SET holder = '', lease_until = NULL, ended_at = $3::timestamptz,
+	listed = $4, missing = $5, recovered = $6, error = $7 FROM durable
+WHERE source = $1 AND token = $2 AND holder <> ''`
+
+// ReleaseMark implements [journal.Store].
+func (s *Store) ReleaseMark(ctx context.Context, source string, token int64, r journal.MarkResult) (bool, error) {
+	r = r.Kept()
+	return s.changeMark(ctx, "releasing the mark of a source", releaseMarkSQL, source, token, moment(r.Ended), r.Listed, r.Missing, r.Recovered, r.Error)
+}
+
+// changeMark changes one mark, and reports whether it did.
+func (s *Store) changeMark(ctx context.Context, what, text string, args ...any) (held bool, err error) {
+	err = s.retry(ctx, what, func() error {
+		tag, err := s.pool.Exec(ctx, s.in(text), args...)
+		held = tag.RowsAffected() == 1
+		return err
+	})
+	return held && err == nil, err
+}
+
+// Marks implements [journal.Store].
+func (s *Store) Marks(ctx context.Context) ([]journal.Mark, error) {
+	all, err := rows(ctx, s.pool, s.in(`SELECT `+markColumns+` FROM {{.}}reconcile_marks ORDER BY source`), nil, scanMark)
+	return all, failed("reading the marks of sources", err)
+}
