@@ -271,13 +271,17 @@ func printEvent(w *env, e *api.Detail) error {
 	if e.Unrouted && len(e.Deliveries) == 0 {
 		state += ": " + journal.Unrouted + ", so it was delivered nowhere"
 	}
+	received := clock(e.ReceivedAt)
+	if e.Reconciled {
+		received += ", from the provider's list: no webhook had brought it"
+	}
 	logical := ""
 	if e.LogicalDuplicateOf != "" {
 		logical = "duplicate of " + e.LogicalDuplicateOf
 	}
 	for _, line := range [][2]string{
 		{"id", e.ID}, {"source", e.Source}, {"key", cmp.Or(e.Key, "- (unkeyed)")}, {"type", e.Type}, {"state", state},
-		{"received", clock(e.ReceivedAt)}, {"resource", e.Resource}, {"logical", logical}, {"body", body},
+		{"received", received}, {"resource", e.Resource}, {"logical", logical}, {"body", body},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(w.out, "%-10s%s\n", line[0], clean(line[1]))

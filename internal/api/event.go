@@ -21,6 +21,7 @@ type Event struct {
 	LogicalDuplicateOf string     `json:"logical_duplicate_of,omitempty" doc:"Identifier of an earlier event for the same change."`
 	HasBody            bool       `json:"has_body" doc:"False: the body was deleted, and the event cannot be delivered again."`
 	Unrouted           bool       `json:"unrouted,omitempty" doc:"No route wanted it when it came: it is stored, and was delivered nowhere unless somebody replayed it."`
+	Reconciled         bool       `json:"reconciled,omitempty" doc:"It was stored from the provider's list of events, because no webhook had brought it."`
 	Deliveries         []Delivery `json:"deliveries" nullable:"false" doc:"In a list only those that are not done."`
 }
 
@@ -72,7 +73,7 @@ type Sighting struct {
 func newEvent(s *journal.Summary) Event {
 	e := Event{
 		ID: idText(s.ID), Source: s.Source, Key: s.Key, Type: s.Type, State: string(s.State()),
-		ReceivedAt: s.ReceivedAt.UTC(), Resource: s.Resource, Rank: s.Rank, HasBody: s.HasBody, Unrouted: s.Unrouted, Deliveries: []Delivery{},
+		ReceivedAt: s.ReceivedAt.UTC(), Resource: s.Resource, Rank: s.Rank, HasBody: s.HasBody, Unrouted: s.Unrouted, Reconciled: s.Listed, Deliveries: []Delivery{},
 	}
 	if s.LogicalDuplicateOf != 0 {
 		e.LogicalDuplicateOf = idText(s.LogicalDuplicateOf)

@@ -336,6 +336,8 @@ func (d *dashboard) sourceOf(ctx context.Context, name string) *api.Source {
 func timeline(e *api.Detail, from *api.Source) []moment {
 	text := "Received and stored before it was acknowledged."
 	switch {
+	case e.Reconciled:
+		text = "Stored from the provider's list of events: no webhook had brought it."
 	case e.Unrouted:
 		text = "Received and stored. No route wanted it, so it was delivered nowhere."
 	case e.LogicalDuplicateOf != "":

@@ -38,7 +38,7 @@ func newMetrics(r prometheus.Registerer, t *tally.Registry) *metrics {
 		}, []string{"source", "destination", "outcome"}),
 		firsts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_first_attempts_total",
-			Help: "First attempts since an event was accepted (fresh), a copy of it made failed or dead work begin again (redriven), or an operator did (replayed); without those that failed while the destination is ill.",
+			Help: "First attempts since an event was accepted (fresh), a copy of it made failed or dead work begin again (redriven), or an operator did (replayed); of an event from the provider's list since it was accepted (reconciled); without those that failed while the destination is ill.",
 		}, []string{"source", "destination", "origin"}),
 		firstFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_first_attempt_failures_total",
@@ -174,9 +174,10 @@ func (f *firstAttempts) count(failed bool) {
 
 // firsts are the words for first attempts, by their [journal.Origin].
 var firsts = [...]struct{ all, failed tally.What }{
-	journal.OriginFresh:    {tally.First, tally.FirstFailed},
-	journal.OriginRedriven: {tally.FirstRedriven, tally.FirstRedrivenFailed},
-	journal.OriginReplayed: {tally.FirstReplayed, tally.FirstReplayedFailed},
+	journal.OriginFresh:      {tally.First, tally.FirstFailed},
+	journal.OriginRedriven:   {tally.FirstRedriven, tally.FirstRedrivenFailed},
+	journal.OriginReplayed:   {tally.FirstReplayed, tally.FirstReplayedFailed},
+	journal.OriginReconciled: {tally.FirstReconciled, tally.FirstReconciledFailed},
 }
 
 func (m *metrics) newPair(source, destination string) *pair {

@@ -15,10 +15,10 @@ import (
 // for the first time.
 func TestOriginOfALaterVersion(t *testing.T) {
 	m := newMetrics(prometheus.NewRegistry(), tally.NewRegistry(time.Now))
-	for _, origin := range []journal.Origin{journal.OriginReplayed, journal.OriginReplayed + 1, -1} {
+	for _, origin := range []journal.Origin{journal.OriginReplayed, journal.OriginReconciled, journal.OriginReconciled + 1, -1} {
 		m.observe(&journal.Work{Held: journal.Held{Destination: "app"}, Source: "billing", Tries: 1, Origin: origin}, journal.Outcome{State: journal.Done}, nil)
 	}
-	for label, want := range map[string]float64{"fresh": 2, "redriven": 0, "replayed": 1} {
+	for label, want := range map[string]float64{"fresh": 2, "redriven": 0, "replayed": 1, "reconciled": 1} {
 		if got := testutil.ToFloat64(m.firsts.WithLabelValues("billing", "app", label)); got != want {
 			t.Errorf("%s: %v, want %v", label, got, want)
 		}

@@ -73,11 +73,13 @@ hookonce_attempts_total{destination="app",outcome="spared",source="billing"} 0
 # HELP hookonce_first_attempt_failures_total First attempts that failed, of those in hookonce_first_attempts_total.
 # TYPE hookonce_first_attempt_failures_total counter
 hookonce_first_attempt_failures_total{destination="app",origin="fresh",source="billing"} 1
+hookonce_first_attempt_failures_total{destination="app",origin="reconciled",source="billing"} 0
 hookonce_first_attempt_failures_total{destination="app",origin="redriven",source="billing"} 0
 hookonce_first_attempt_failures_total{destination="app",origin="replayed",source="billing"} 0
-# HELP hookonce_first_attempts_total First attempts since an event was accepted (fresh), a copy of it made failed or dead work begin again (redriven), or an operator did (replayed); without those that failed while the destination is ill.
+# HELP hookonce_first_attempts_total First attempts since an event was accepted (fresh), a copy of it made failed or dead work begin again (redriven), or an operator did (replayed); of an event from the provider's list since it was accepted (reconciled); without those that failed while the destination is ill.
 # TYPE hookonce_first_attempts_total counter
 hookonce_first_attempts_total{destination="app",origin="fresh",source="billing"} 1
+hookonce_first_attempts_total{destination="app",origin="reconciled",source="billing"} 0
 hookonce_first_attempts_total{destination="app",origin="redriven",source="billing"} 1
 hookonce_first_attempts_total{destination="app",origin="replayed",source="billing"} 0
 `

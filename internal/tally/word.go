@@ -38,6 +38,9 @@ const (
 	FirstRedrivenFailed What = "first_redriven_failed"
 	FirstReplayed       What = "first_replayed"
 	FirstReplayedFailed What = "first_replayed_failed"
+
+	FirstReconciled       What = "first_reconciled"
+	FirstReconciledFailed What = "first_reconciled_failed"
 )
 
 // What a family of words begins with.
@@ -103,6 +106,8 @@ var words = slices.Concat([]Word{
 	{FirstRedrivenFailed, OfDelivery, "Those of them that failed."},
 	{FirstReplayed, OfDelivery, "First attempts after an operator's replay."},
 	{FirstReplayedFailed, OfDelivery, "Those of them that failed."},
+	{FirstReconciled, OfDelivery, "First attempts at events that came from the provider's list, because no webhook had brought them."},
+	{FirstReconciledFailed, OfDelivery, "Those of them that failed."},
 }, bins(took, durations, OfDelivery, "Attempts that took"), []Word{
 	{Purged("ids"), OfStore, "Events deleted with all that was left of them."},
 	{Purged("bodies"), OfStore, "Bodies deleted."},
