@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // Request is one delivery as it came over the wire, before anything is believed about it.
@@ -100,19 +103,24 @@ type Proof struct {
 // Partial reports whether the signature is known to leave some of the body open to change.
 func (p Proof) Partial() bool { return p.Covers != "" && p.Covers != "body" }
 
-// Answer is what a provider has its sender answered: an acknowledgement, or the reply to a handshake. It has no
-// header besides its type, so that nothing of what a stranger sent gets into one. A Status of zero is 200.
+// Answer is what a provider has its sender answered: an acknowledgement, or the reply to a handshake. A Status of zero
+// is 200.
 type Answer struct {
 	Status      int
 	ContentType string
 	Body        []byte
+	// Header has further fields of the reply to a handshake, by their names; acknowledgements have none. See
+	// [Answer.Inert] for those that are sent.
+	Header map[string]string
 }
 
 // plainText is what a body is sent as that has no type, or none that is harmless.
 const plainText = "text/plain; charset=utf-8"
 
 // Inert returns the answer with its status filled in, and as plain text unless it is JSON or plain text already: the
-// reply to a handshake echoes what the sender chose, and no browser may take that for a page.
+// reply to a handshake echoes what the sender chose, and no browser may take that for a page. Of its header those fields
+// stay whose name begins with X- or Webhook- and is none that browsers or proxies act on, and whose value is one word of
+// at most 1024 visible ASCII characters.
 func (a Answer) Inert() Answer {
 	media, _, err := mime.ParseMediaType(a.ContentType)
 	if err != nil || media != "application/json" && media != "text/plain" {
@@ -122,6 +130,8 @@ func (a Answer) Inert() Answer {
 		a.ContentType = ""
 	}
 	a.Status = cmp.Or(a.Status, http.StatusOK)
+	a.Header = maps.Clone(a.Header)
+	maps.DeleteFunc(a.Header, func(name, value string) bool { return header.CheckReply(name) != nil || !header.Visible(value) })
 	return a
 }
 

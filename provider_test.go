@@ -64,4 +64,8 @@ func TestAnswerInert(t *testing.T) {
 	if got := (hookonce.Answer{Status: 204, ContentType: "text/html"}).Inert(); got.ContentType != "" || got.Status != 204 {
 		t.Errorf("without a body: %+v", got)
 	}
+	sent := hookonce.Answer{Header: map[string]string{"X-Hook-Secret": "c", "X-Other": "two words", "Set-Cookie": "c", "X-Accel-Redirect": "/"}}
+	if got := sent.Inert(); len(got.Header) != 1 || got.Header["X-Hook-Secret"] != "c" || len(sent.Header) != 4 {
+		t.Errorf("%v of %v", got.Header, sent.Header)
+	}
 }

@@ -430,6 +430,9 @@ func reply(w http.ResponseWriter, a Answer) {
 	if a.ContentType != "" {
 		h.Set("Content-Type", a.ContentType)
 	}
+	for name, value := range a.Header {
+		h.Set(name, value)
+	}
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(a.Body)))
 	w.WriteHeader(a.Status)

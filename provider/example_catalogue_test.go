@@ -34,6 +34,12 @@ func ExampleAmazonSNS() {
 	// Output: aws-sns [[json:$.MessageId]]
 }
 
+func ExampleAsana() {
+	p := provider.Asana("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: task.changed 5:evt_17:changed20:2026-02-03T04:05:06Z32:256c2b915323a78bb7502ab4e21b2eb7 item:$.resource.gid + item:$.action + item:$.created_at + hash:item:$ true
+}
+
 func ExampleAuth0() {
 	p := provider.Auth0("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -50,6 +56,12 @@ func ExampleBitbucket() {
 	p := provider.Bitbucket("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: repo:push evt_1 header:X-Request-UUID false
+}
+
+func ExampleBox() {
+	p := provider.Box("fake-primary", "fake-secondary")
+	show(p, sample(p, "evt_1", ""))
+	// Output: FILE.UPLOADED evt_1 json:$.id true
 }
 
 func ExampleBraintree() {
@@ -118,16 +130,16 @@ func ExampleDropbox() {
 	// Output: false
 }
 
-func ExampleEBay() {
-	p := provider.EBay("https://shop.example/in", "fake-verify-token", "sandbox:fake-client:fake-secret")
-	fmt.Println(p.Name(), p.Spec().Event.Key)
-	// Output: ebay [[json:$.notification.notificationId]]
-}
-
 func ExampleEasyPost() {
 	p := provider.EasyPost("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: tracker.updated evt_1 json:$.id true
+}
+
+func ExampleEBay() {
+	p := provider.EBay("https://shop.example/in", "fake-verify-token", "sandbox:fake-client:fake-secret")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: ebay [[json:$.notification.notificationId]]
 }
 
 func ExampleForgejo() {
@@ -190,16 +202,16 @@ func ExampleLaunchDarkly() {
 	// Output: flag.updateOn evt_1 json:$._id true
 }
 
-func ExampleLINE() {
-	p := provider.LINE("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: message evt_1 item:$.webhookEventId true
-}
-
 func ExampleLemonSqueezy() {
 	p := provider.LemonSqueezy("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: order_created 13:order_created6:orders5:evt_132:711c6d825d89bd8a3d12ce0c4f8fd07c json:$.meta.event_name + json:$.data.type + json:$.data.id + hash:json:$.data.attributes true
+}
+
+func ExampleLINE() {
+	p := provider.LINE("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: message evt_1 item:$.webhookEventId true
 }
 
 func ExampleLinear() {
@@ -208,16 +220,16 @@ func ExampleLinear() {
 	// Output: Issue.update evt_1 header:Linear-Delivery false
 }
 
-func ExampleMSGraph() {
-	p := provider.MSGraph("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: updated 36:7f105c7d-0000-4000-8000-0000000010015:evt_1 item:$.subscriptionId + item:$.id false
-}
-
 func ExampleMailgun() {
 	p := provider.Mailgun("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: opened 5:evt_117:1770091506.908181 json:$.event-data.id + json:$.event-data.timestamp false
+}
+
+func ExampleMessageBird() {
+	p := provider.MessageBird("https://shop.example/hooks", "a fake secret of thirty-two bytes")
+	show(p, sample(p, "evt_1", ""))
+	// Output: message.updated 15:message.updated5:evt_19:delivered32:c5a57ca40a84be5460ff94c53d479699 json:$.type + json:$.message.id + json:$.message.status + hash:json:$ true
 }
 
 func ExampleMeta() {
@@ -238,16 +250,34 @@ func ExampleMollieClassic() {
 	// Output: evt_1 form:id false
 }
 
+func ExampleMSGraph() {
+	p := provider.MSGraph("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: updated 36:7f105c7d-0000-4000-8000-0000000010015:evt_1 item:$.subscriptionId + item:$.id false
+}
+
 func ExampleMux() {
 	p := provider.Mux("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: video.asset.ready evt_1 json:$.id true
 }
 
+func ExampleNetlify() {
+	p := provider.Netlify("a fake secret of thirty-two bytes")
+	show(p, sample(p, "evt_1", ""))
+	// Output: deploy_created 5:evt_15:ready32:663a4ed0dcef958bb8beaaf0a0bd8b92 json:$.id + json:$.state + hash:json:$ true
+}
+
 func ExampleNotion() {
 	p := provider.Notion("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: page.properties_updated evt_1 json:$.id true
+}
+
+func ExampleOkta() {
+	p := provider.Okta("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: user.lifecycle.deactivate evt_1 item:$.uuid false
 }
 
 func ExamplePaddle() {
@@ -380,6 +410,12 @@ func ExampleVercel() {
 	p := provider.Vercel("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: deployment.created 18:deployment.created13:177009150600032:65cbe5cdc33e8d0172ea5df1c8eac526 json:$.type + json:$.createdAt + hash:json:$.payload true
+}
+
+func ExampleVonage() {
+	p := provider.Vonage("a fake secret of thirty-two bytes")
+	show(p, sample(p, "evt_1", ""))
+	// Output: delivered 5:evt_120:2026-02-03T04:05:06Z9:delivered json:$.message_uuid + json:$.timestamp + json:$.status true
 }
 
 func ExampleWebflow() {

@@ -23,7 +23,9 @@ var schemes = []string{"hmac", "standard", "svix"}
 var documented = map[string]string{
 	"adyen-platform":    "HmacSignature Protocol",
 	"aws-sns":           "X-Amz-Sns-Message-Type X-Amz-Sns-Message-Id X-Amz-Sns-Topic-Arn X-Amz-Sns-Subscription-Arn X-Amz-Sns-Rawdelivery",
+	"asana":             "X-Hook-Signature",
 	"bitbucket":         "X-Event-Key X-Hook-UUID X-Request-UUID X-Attempt-Number X-Event-Time X-Hub-Signature",
+	"box":               "Box-Delivery-Id Box-Delivery-Timestamp Box-Signature-Primary Box-Signature-Secondary Box-Signature-Version Box-Signature-Algorithm",
 	"calendly":          "Calendly-Webhook-Signature",
 	"circleci":          "Circleci-Signature Circleci-Event-Type",
 	"clerk":             "Svix-Id Svix-Timestamp Svix-Signature",
@@ -47,6 +49,8 @@ var documented = map[string]string{
 	"meta":          "X-Hub-Signature X-Hub-Signature-256",
 	"mollie":        "X-Mollie-Signature",
 	"mux":           "Mux-Signature",
+	"messagebird":   "MessageBird-Signature-JWT",
+	"netlify":       "X-Webhook-Signature X-Netlify-Event",
 	"openai":        "Webhook-Id Webhook-Timestamp Webhook-Signature",
 	"paddle":        "Paddle-Signature",
 	"pagerduty":     "X-PagerDuty-Signature X-Webhook-Id X-Webhook-Subscription",

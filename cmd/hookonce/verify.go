@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -224,13 +225,14 @@ type verifiedItem struct {
 
 // verifiedAnswer is an HTTP response.
 type verifiedAnswer struct {
-	Status      int    `json:"status"`
-	ContentType string `json:"content_type,omitempty"`
-	Body        string `json:"body,omitempty"`
+	Status      int               `json:"status"`
+	ContentType string            `json:"content_type,omitempty"`
+	Body        string            `json:"body,omitempty"`
+	Header      map[string]string `json:"header,omitempty"`
 }
 
 func newAnswer(a hookonce.Answer) verifiedAnswer {
-	return verifiedAnswer{a.Status, a.ContentType, string(a.Body)}
+	return verifiedAnswer{a.Status, a.ContentType, string(a.Body), a.Header}
 }
 
 // judge opens the request and says what came of it.
@@ -433,6 +435,9 @@ func (a verifiedAnswer) String() string {
 	}
 	if a.Body != "" {
 		text += fmt.Sprintf(" %q", a.Body)
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Header)) {
+		text += fmt.Sprintf(" %s: %q", name, a.Header[name])
 	}
 	return text
 }

@@ -14,7 +14,7 @@ import (
 // answer is what a request is answered when nothing went wrong.
 type answer struct {
 	status      int
-	header      http.Header // of a destination's answer
+	header      http.Header // of a destination's answer, or of the reply to a handshake
 	contentType []string
 	statusField []string // Hookonce-Status; nil where nothing was accepted
 	body        []byte
@@ -58,6 +58,12 @@ func handshake(a hookonce.Answer) answer {
 	reply := answer{status: a.Status, body: a.Body}
 	if a.ContentType != "" {
 		reply.contentType = []string{a.ContentType}
+	}
+	if len(a.Header) > 0 {
+		reply.header = make(http.Header, len(a.Header))
+	}
+	for name, value := range a.Header {
+		reply.header.Set(name, value)
 	}
 	return reply
 }

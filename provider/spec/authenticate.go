@@ -23,6 +23,8 @@ type verifier struct {
 	perItem bool
 	scheme  Scheme
 
+	hashesURL bool // a claim of the token is the hash of the URL
+
 	id *value // nil: the scheme signs no identifier
 
 	ts           *value // nil: the scheme signs no time
@@ -314,7 +316,7 @@ func (v *verifier) part(k kind) int {
 
 // signsURL reports whether the signature covers the URL.
 func (v *verifier) signsURL() bool {
-	return v.signs(kindURL) || v.scheme != nil && v.scheme.Signs("url")
+	return v.signs(kindURL) || v.hashesURL || v.scheme != nil && v.scheme.Signs("url")
 }
 
 // binds reports whether the signature covers the text of a value, so that nobody but the sender can

@@ -95,7 +95,7 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 	if spec.PerItem {
 		p.layout.splitter.strict = true
 	}
-	v = verifier{kind: spec.Kind, join: spec.Join, covers: spec.Covers, perItem: spec.PerItem, scheme: spec.Scheme}
+	v = verifier{kind: spec.Kind, join: spec.Join, covers: spec.Covers, perItem: spec.PerItem, scheme: spec.Scheme, hashesURL: spec.URLHash != ""}
 	make, ok := matchers[spec.Kind]
 	if !ok {
 		return v, fault("kind", "there is no %q; use hmac, hash, ed25519, ecdsa, rsa, jwt, token or basic", spec.Kind)

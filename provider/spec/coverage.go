@@ -48,7 +48,7 @@ func (v Verify) bindsAll(values []Value) bool {
 // proxy, which sees another URL, has to be told it then: see [Settings.URL].
 func (s Spec) SignsURL() bool {
 	return slices.ContainsFunc(s.Verify, func(v Verify) bool {
-		return slices.Contains(v.Sign, "url") || v.Scheme != nil && v.Scheme.Signs("url")
+		return slices.Contains(v.Sign, "url") || v.URLHash != "" || v.Scheme != nil && v.Scheme.Signs("url")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 )
 
 // maxEcho is the longest challenge, in bytes, that is answered.
@@ -78,6 +79,14 @@ func (h *handshake) inert() error {
 	case h.Body != "" && kind != "text/plain" && kind != "application/json":
 		return fault("content_type", "is %q; what a stranger wrote goes back as text/plain or application/json only", h.ContentType)
 	}
+	for name, text := range h.Header {
+		if err := header.CheckReply(name); err != nil {
+			return within("header", err)
+		}
+		if !header.Visible(text) {
+			return fault("header."+name, "is %q; the value of a header is one word of visible ASCII characters", text)
+		}
+	}
 	return nil
 }
 
@@ -115,35 +124,47 @@ func (h *handshake) applies(r *reading) (bool, error) {
 		return true, nil
 	}
 	echo := r.get(h.echo)
-	return echo != "" && len(echo) <= maxEcho && utf8.ValidString(echo) &&
+	return echo != "" && len(echo) <= maxEcho && utf8.ValidString(echo) && (len(h.Header) == 0 || header.Visible(echo)) &&
 		(h.pattern == nil || h.pattern.MatchString(echo)), nil
 }
 
 // greet answers the handshake.
 func (h *handshake) greet(r *reading, by proof) (*hookonce.Verified, error) {
-	body, err := h.fill(r, by)
+	fill, err := h.filler(r, by)
 	if err != nil {
 		return nil, err
 	}
-	d := &hookonce.Verified{Handshake: &hookonce.Answer{Status: h.Status, ContentType: h.ContentType, Body: []byte(body)}}
+	answer := &hookonce.Answer{Status: h.Status, ContentType: h.ContentType, Body: []byte(fill.body.Replace(h.Body))}
+	for name, text := range h.Header {
+		if answer.Header == nil {
+			answer.Header = make(map[string]string, len(h.Header))
+		}
+		answer.Header[name] = fill.plain.Replace(text)
+	}
+	d := &hookonce.Verified{Handshake: answer}
 	if !h.Unsigned {
 		d.Proof = by.public()
 	}
 	return d, nil
 }
 
-// fill returns the body of the answer. What the sender chose goes back as plain text, or inside a JSON
-// string.
-func (h *handshake) fill(r *reading, by proof) (string, error) {
+// filled puts the challenge and the code into the texts of an answer: as they are, and as they stand in the body.
+type filled struct{ plain, body *strings.Replacer }
+
+// filler returns what is put in the place of {{echo}} and {{code}}. What the sender chose goes back as plain text, or
+// inside a JSON string.
+func (h *handshake) filler(r *reading, by proof) (fill filled, err error) {
 	if h.echo == nil {
-		return h.Body, nil
+		return filled{strings.NewReplacer(), strings.NewReplacer()}, nil
 	}
-	echo, escape := r.get(h.echo), func(s string) string { return s }
-	if strings.HasPrefix(h.ContentType, "application/json") {
-		escape = escapeJSON
-	}
+	echo := r.get(h.echo)
 	code, err := h.compute(r, by, echo)
-	return strings.NewReplacer("{{echo}}", escape(echo), "{{code}}", escape(code)).Replace(h.Body), err
+	fill.plain = strings.NewReplacer("{{echo}}", echo, "{{code}}", code)
+	fill.body = fill.plain
+	if strings.HasPrefix(h.ContentType, "application/json") {
+		fill.body = strings.NewReplacer("{{echo}}", escapeJSON(echo), "{{code}}", escapeJSON(code))
+	}
+	return fill, err
 }
 
 // escapeJSON returns s as it stands between the quotes of a JSON string.

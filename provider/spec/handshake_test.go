@@ -318,3 +318,52 @@ func TestCode(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// answeredInHeader wants its challenge back in a header.
+func answeredInHeader() Handshake {
+	return Handshake{
+		Unsigned: true, When: []Match{{Value: "header:X-Hook-Secret"}}, Echo: "header:X-Hook-Secret",
+		Header: map[string]string{"X-Hook-Secret": "{{echo}}", "Webhook-Allowed-Rate": "*"},
+	}
+}
+
+// TestAnswersInHeaders: what a stranger wrote is one word there, or is not answered.
+func TestAnswersInHeaders(t *testing.T) {
+	p := build1(t, greeting(answeredInHeader()), Settings{Handshakes: true})
+	for challenge, answered := range map[string]bool{
+		"b537207f20cbfa02": true, "{{code}}": true, strings.Repeat("x", maxEcho): true,
+		"": false, "a b": false, "a\r\nSet-Cookie: b": false, "é": false, strings.Repeat("x", maxEcho+1): false,
+	} {
+		req := asks("POST", "")
+		req.Header["X-Hook-Secret"] = []string{challenge}
+		d, err := p.Open(req)
+		switch {
+		case !answered && !errors.Is(err, hookonce.ErrUnverified):
+			t.Errorf("%.40q is answered: %+v, %v", challenge, d, err)
+		case answered && (err != nil || d.Handshake.Header["X-Hook-Secret"] != challenge || d.Handshake.Header["Webhook-Allowed-Rate"] != "*" || len(d.Handshake.Body) > 0):
+			t.Errorf("%.40q: %+v, %v", challenge, d, err)
+		}
+	}
+	both := answeredInHeader()
+	both.Body = "{{echo}}!"
+	req := asks("POST", "")
+	req.Header["X-Hook-Secret"] = []string{"c"}
+	if d, err := build1(t, greeting(both), Settings{Handshakes: true}).Open(req); err != nil || string(d.Handshake.Body) != "c!" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// TestHeadersOfAnswersAreHarmless: a challenge sets nothing that somebody on its way acts on.
+func TestHeadersOfAnswersAreHarmless(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"Set-Cookie", "{{echo}}", "handshakes[0].header: Set-Cookie cannot be set by the reply to a handshake"},
+		{"X-Accel-Redirect", "{{echo}}", "act on it"},
+		{"X-Hook-Secret", "a b", "one word"}, {"X-Hook-Secret", "", "one word"},
+	} {
+		h := answeredInHeader()
+		h.Header = map[string]string{c.name: c.text}
+		if _, err := New(greeting(h), Settings{Secrets: Secrets("fake"), Handshakes: true}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %q: %v, want %q", c.name, c.text, err, c.want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,8 @@ type jwtMatcher struct {
 	tokens     Tokens
 	algorithms []string
 	bodyHash   string
+	urlHash    string
+	claims     map[string]string
 	keyed[jwtKey]
 }
 
@@ -33,7 +36,7 @@ type jwtMatcher struct {
 var jwtAlgorithms = []string{"HS256", "HS384", "HS512", "ES256", "ES384", "ES512", "RS256", "RS384", "RS512"}
 
 func newJWTMatcher(spec Verify, secrets []Secret) (matcher, error) {
-	m := &jwtMatcher{tokens: spec.Tokens, algorithms: spec.Algorithms, bodyHash: spec.BodyHash}
+	m := &jwtMatcher{tokens: spec.Tokens, algorithms: spec.Algorithms, bodyHash: spec.BodyHash, urlHash: spec.URLHash, claims: spec.Claims}
 	if m.tokens == nil {
 		return nil, fault("tokens", "is missing; JSON Web Tokens need jose.Tokens{}, of the package provider/spec/jose")
 	}
@@ -96,7 +99,7 @@ func (m *jwtMatcher) match(v *verifier, r *reading, line string) (int, error) {
 			return n, err
 		}
 	}
-	return n, m.checkClaims(claims, r.req)
+	return n, m.checkClaims(claims, r)
 }
 
 // verified returns the payload of a token that was signed with the key.
@@ -107,8 +110,14 @@ func (m *jwtMatcher) verified(key jwtKey, token string) ([]byte, bool) {
 	return m.tokens.Verify(token, m.algorithms, key.candidates)
 }
 
-// checkClaims applies the token's own validity and compares the body's hash.
-func (m *jwtMatcher) checkClaims(claims map[string]any, req *hookonce.Request) error {
+// checkClaims applies the token's own validity, and compares the claims that are known beforehand and the hashes.
+func (m *jwtMatcher) checkClaims(claims map[string]any, r *reading) error {
+	req := r.req
+	for _, name := range slices.Sorted(maps.Keys(m.claims)) {
+		if sent, _ := claims[name].(string); sent != m.claims[name] {
+			return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not %q: it was issued by or for somebody else", name, m.claims[name])
+		}
+	}
 	for _, name := range []string{"exp", "nbf"} {
 		at, is := claims[name].(float64)
 		switch _, there := claims[name]; {
@@ -120,14 +129,25 @@ func (m *jwtMatcher) checkClaims(claims map[string]any, req *hookonce.Request) e
 			return incoming.Reject(hookonce.ReasonTimestampFuture, "the token's nbf is in the future")
 		}
 	}
-	if m.bodyHash == "" {
-		return nil
-	}
-	sum := sha256.Sum256(req.Body)
-	if sent, _ := claims[m.bodyHash].(string); !equal(sent, hex.EncodeToString(sum[:])) {
+	if m.bodyHash != "" && !holdsHash(claims, m.bodyHash, req.Body) {
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not the SHA-256 of the body in hexadecimal; check that the body is passed on byte for byte", m.bodyHash)
 	}
+	if m.urlHash != "" && !holdsHash(claims, m.urlHash, bytesOf(r.url)) {
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not the SHA-256 of the URL in hexadecimal; check that the URL is configured exactly as it is registered with the provider", m.urlHash)
+	}
 	return nil
+}
+
+// holdsHash reports whether a claim is the SHA-256 of those bytes in hexadecimal.
+func holdsHash(claims map[string]any, name string, of []byte) bool {
+	sent, _ := claims[name].(string)
+	return equal(sent, hashed(of))
+}
+
+// hashed returns the SHA-256 in hexadecimal.
+func hashed(of []byte) string {
+	sum := sha256.Sum256(of)
+	return hex.EncodeToString(sum[:])
 }
 
 func unixFloat(seconds float64) time.Time {
@@ -145,12 +165,17 @@ func (m *jwtMatcher) seal(v *verifier, r *reading, number int) (string, error) {
 		return "", errPrivateKey
 	}
 	claims := map[string]any{"iat": r.req.Now.Unix()}
+	for name, text := range m.claims {
+		claims[name] = text
+	}
 	if v.ts != nil {
 		claims[v.ts.text] = json.RawMessage(v.unit.json(r.req.Now))
 	}
 	if m.bodyHash != "" {
-		sum := sha256.Sum256(r.req.Body)
-		claims[m.bodyHash] = hex.EncodeToString(sum[:])
+		claims[m.bodyHash] = hashed(r.req.Body)
+	}
+	if m.urlHash != "" {
+		claims[m.urlHash] = hashed(bytesOf(r.url))
 	}
 	payload, err := json.Marshal(claims)
 	if err != nil {

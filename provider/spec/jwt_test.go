@@ -258,3 +258,80 @@ func TestKeysFitTheAlgorithms(t *testing.T) {
 		}
 	}
 }
+
+// TestClaimsThatAreKnown: a token for somebody else, or from somebody else under the same secret, is refused.
+func TestClaimsThatAreKnown(t *testing.T) {
+	s := tokens("HS256")
+	s.Verify[0].Claims = map[string]string{"iss": "acme", "aud": "shop"}
+	p := build1(t, s, Settings{Secrets: Secrets(sharedSecret)})
+	for _, c := range []struct {
+		claims map[string]any
+		ok     bool
+	}{
+		{map[string]any{"iss": "acme", "aud": "shop"}, true},
+		{map[string]any{"iss": "acme"}, false},
+		{map[string]any{"iss": "acme", "aud": "Shop"}, false},
+		{map[string]any{"iss": "acme", "aud": []string{"shop"}}, false},
+		{map[string]any{"iss": nil, "aud": "shop"}, false},
+	} {
+		req := bearer(`{"id":"1"}`, jwtFor(t, jose.HS256, []byte(sharedSecret), "", `{"id":"1"}`, c.claims))
+		if c.ok {
+			if _, err := p.Open(req); err != nil {
+				t.Errorf("%v: %v", c.claims, err)
+			}
+		} else {
+			rejected(t, p, req, hookonce.ReasonSignatureMismatch)
+		}
+	}
+	req := &hookonce.Request{Body: []byte(`{"id":"1"}`), Now: now}
+	if err := p.Sign(req); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Open(req); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTokensBindTheURL: a token does not fit at another address, nor with another query.
+func TestTokensBindTheURL(t *testing.T) {
+	s := tokens("HS256")
+	s.Verify[0].URLHash = "url_hash"
+	if !s.SignsURL() {
+		t.Error("nobody is told that the URL is signed")
+	}
+	const url = "https://shop.example/in?a=1"
+	p := build1(t, s, Settings{Secrets: Secrets(sharedSecret), URL: url})
+	for seen, want := range map[string]bool{
+		"http://10.0.0.1/in?a=1": true, "": true, // a proxy passes on another address
+		"http://10.0.0.1/in?a=1&b=2": false, "http://10.0.0.1/in?a=2": false,
+	} {
+		req := &hookonce.Request{URL: url, Body: []byte(`{"id":"1"}`), Now: now}
+		if err := p.Sign(req); err != nil {
+			t.Fatal(err)
+		}
+		req.URL = seen
+		if _, err := p.Open(req); (err == nil) != want {
+			t.Errorf("%s: %v", seen, err)
+		}
+	}
+	elsewhere := build1(t, s, Settings{Secrets: Secrets(sharedSecret), URL: "https://shop.example/other"})
+	req := &hookonce.Request{Body: []byte(`{"id":"1"}`), Now: now}
+	if err := elsewhere.Sign(req); err != nil {
+		t.Fatal(err)
+	}
+	rejected(t, p, req, hookonce.ReasonSignatureMismatch)
+}
+
+// TestOnlyTokensHaveClaims: what means nothing is refused.
+func TestOnlyTokensHaveClaims(t *testing.T) {
+	for _, set := range []func(*Verify){
+		func(v *Verify) { v.Claims = map[string]string{"iss": "acme"} },
+		func(v *Verify) { v.URLHash = "url_hash" },
+	} {
+		s := plain()
+		set(&s.Verify[0])
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "only a JWT has claims") {
+			t.Error(err)
+		}
+	}
+}

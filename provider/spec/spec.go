@@ -254,8 +254,12 @@ type Handshake struct {
 	// ContentType is text/plain or application/json. Default text/plain where there is a body, else none.
 	ContentType string `yaml:"content_type,omitempty"`
 	// Body is the body of the answer, in which {{echo}} and {{code}} are replaced. Default "{{echo}}"
-	// where there is an Echo, else empty.
+	// where there is an Echo and no Header, else empty.
 	Body string `yaml:"body,omitempty"`
+	// Header is what the answer says in its header, by name, with the same replacements. Names begin with X- or
+	// Webhook- and are none that browsers or proxies act on. A challenge that is not one word of visible ASCII
+	// characters is none then: what a stranger wrote must not become another field.
+	Header map[string]string `yaml:"header,omitempty"`
 }
 
 // withDefaults fills in what the method and the challenge suggest.
@@ -263,7 +267,7 @@ func (h Handshake) withDefaults() Handshake {
 	h.Method = cmp.Or(h.Method, http.MethodPost)
 	h.Unsigned = h.Unsigned || h.Method != http.MethodPost
 	h.Status = cmp.Or(h.Status, http.StatusOK)
-	if h.Echo != "" {
+	if h.Echo != "" && len(h.Header) == 0 {
 		h.Body = cmp.Or(h.Body, "{{echo}}")
 	}
 	if h.Body != "" {

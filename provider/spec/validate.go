@@ -52,6 +52,9 @@ func (v Verify) check(batches bool) error {
 	if err := v.checkItems(batches); err != nil {
 		return err
 	}
+	if v.Kind != JWT && (v.URLHash != "" || len(v.Claims) > 0) {
+		return errors.New("url_hash, claims: only a JWT has claims; remove them")
+	}
 	if v.Kind == Code || v.Kind == JWT || v.Kind == Token || v.Kind == Basic {
 		return v.checkUnsigned()
 	}

@@ -47,6 +47,11 @@ type Verify struct {
 	// BodyHash names the claim of a JWT that holds the body's SHA-256 in hexadecimal. Without it the
 	// token does not bind the body.
 	BodyHash string `yaml:"body_hash,omitempty"`
+	// URLHash names the claim of a JWT that holds the SHA-256, in hexadecimal, of the URL that the sender calls. See
+	// [Settings.URL].
+	URLHash string `yaml:"url_hash,omitempty"`
+	// Claims lists claims that a JWT must have, and the text of each, such as iss: acme.
+	Claims map[string]string `yaml:"claims,omitempty"`
 	// Algorithms lists the accepted algorithms of a JWT, such as ES256. Required there.
 	Algorithms []string `yaml:"algorithms,omitempty,flow"`
 	// Tokens reads and makes the tokens of a JWT: jose.Tokens{}, of the package provider/spec/jose. Required there; a

@@ -89,7 +89,7 @@ func RenewedAfter(now time.Time, after time.Duration) Validity {
 type kept[K any] struct {
 	key K
 	Validity
-	retry time.Time // when to try again to renew it
+	retry time.Time // when it may be renewed again
 }
 
 type miss struct {
@@ -158,6 +158,31 @@ func (c *Cache[K]) Get(name string, req *hookonce.Request) (K, error) {
 		hope = 0
 	}
 	return c.wait(f, hope)
+}
+
+// Renew is Get for a request that needs another key than the one that is kept under the name: that is fetched again,
+// though once a minute at most, whatever came of it the last time.
+func (c *Cache[K]) Renew(name string, req *hookonce.Request) (K, error) {
+	f := c.reboard(name, req.Now)
+	if f == nil {
+		return c.Get(name, req)
+	}
+	return c.wait(f, fetchHope)
+}
+
+// reboard returns the flight that renews what is found under the name, nil if it is too early for that.
+func (c *Cache[K]) reboard(name string, now time.Time) *flight[K] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k, known := c.found.Get(name)
+	if !known || now.Before(k.retry) {
+		return nil
+	}
+	f := c.board(name, true, now)
+	if f != nil {
+		f.waiting++
+	}
+	return f
 }
 
 // recall returns what is remembered under the name, or the flight to wait for.
@@ -326,14 +351,14 @@ func (c *Cache[K]) remember(f *flight[K], key K, use Validity, err error) error 
 	if err == nil {
 		c.missing.Remove(f.name)
 		c.asked.Remove(c.hash(f.name))
-		c.found.Add(f.name, kept[K]{key: key, Validity: use})
+		c.found.Add(f.name, kept[K]{key: key, Validity: use, retry: f.now.Add(keepFailure)})
 		return nil
 	}
 	old, known := c.found.Peek(f.name)
 	if known && f.now.Before(old.last) && !gone(err) {
 		old.retry = f.now.Add(keepFailure)
 		c.found.Add(f.name, old)
-		return err
+		return miss{cause: err}.failure(f.name)
 	}
 	m := miss{err, f.now.Add(keepFailure)}
 	var passing outage

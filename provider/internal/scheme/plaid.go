@@ -3,21 +3,17 @@ package scheme
 import (
 	"context"
 	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"math/big"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/internal/incoming"
+	"github.com/hookonce/hookonce/provider/internal/jws"
 	"github.com/hookonce/hookonce/provider/internal/remotekeys"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -69,57 +65,18 @@ func (c *plaidChecker) Check(req *hookonce.Request) error {
 	if err != nil {
 		return err
 	}
-	token, ok := parsePlaidToken(text)
-	if !ok || !keyName.MatchString(token.kid) {
+	token, ok := jws.Parse(text, "ES256")
+	if !ok || !keyName.MatchString(token.KeyID) {
 		return incoming.Reject(hookonce.ReasonSignatureMalformed, "%s is not a JSON Web Token of the algorithm ES256 with the identifier of its key", plaidHeader)
 	}
-	key, err := c.keys.Get(token.kid, req)
+	key, err := c.keys.Get(token.KeyID, req)
 	if err != nil {
 		return err
 	}
-	if !token.signedBy(key.public) {
+	if !token.SignedBy(key.public) {
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token in %s was not signed with Plaid's key", plaidHeader)
 	}
-	return checkPlaidClaims(token.payload, key, req)
-}
-
-// plaidToken is a JSON Web Token in compact form, of the one algorithm that Plaid signs with. Nothing in it is believed
-// until it is known who signed it. What remains of JOSE is so little that the standard library does it, and a program
-// that has nothing to do with Plaid carries no library for it.
-type plaidToken struct {
-	kid                string
-	signed             string // what the signature is made over
-	payload, signature []byte
-}
-
-// parsePlaidToken takes a token apart. The header must not ask for extensions, which whoever does not know them has to
-// refuse (RFC 7515, section 4.1.11).
-func parsePlaidToken(text string) (t plaidToken, ok bool) {
-	parts := strings.Split(text, ".")
-	if len(parts) != 3 {
-		return t, false
-	}
-	var decoded [3][]byte
-	for i, part := range parts {
-		var err error
-		if decoded[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
-			return t, false
-		}
-	}
-	var header map[string]any
-	if json.Unmarshal(decoded[0], &header) != nil || header["alg"] != "ES256" || header["crit"] != nil {
-		return t, false
-	}
-	t.kid, _ = header["kid"].(string)
-	t.signed, t.payload, t.signature = parts[0]+"."+parts[1], decoded[1], decoded[2]
-	return t, len(t.signature) == 64 // of ES256: both numbers, 32 bytes each
-}
-
-// signedBy reports whether the owner of the key has signed the token.
-func (t plaidToken) signedBy(key *ecdsa.PublicKey) bool {
-	digest := sha256.Sum256([]byte(t.signed))
-	r, s := new(big.Int).SetBytes(t.signature[:32]), new(big.Int).SetBytes(t.signature[32:])
-	return ecdsa.Verify(key, digest[:], r, s)
+	return checkPlaidClaims(token.Payload, key, req)
 }
 
 // checkPlaidClaims applies the token's age and compares the hash of the body.
@@ -164,33 +121,22 @@ func (c *plaidChecker) fetch(ctx context.Context, kid string, now time.Time) (ke
 // parsePlaidKey reads the key of that identifier from Plaid's answer: a JSON Web Key on the curve of ES256.
 func parsePlaidKey(text []byte, kid string) (key plaidKey, err error) {
 	var answer struct {
-		Key struct {
-			Type      string `json:"kty"`
-			Curve     string `json:"crv"`
-			ID        string `json:"kid"`
-			X         string `json:"x"`
-			Y         string `json:"y"`
-			ExpiredAt *int64 `json:"expired_at"`
-		} `json:"key"`
+		Key json.RawMessage `json:"key"`
 	}
-	if json.Unmarshal(text, &answer) != nil {
+	if json.Unmarshal(text, &answer) != nil || answer.Key == nil {
 		return key, errors.New("the answer does not hold a JSON Web Key")
 	}
-	jwk := answer.Key
-	if jwk.Type != "EC" || jwk.Curve != "P-256" || jwk.ID != kid {
-		return key, errors.New("the answer is not the ES256 key that was asked for")
+	if key.public, err = jws.ParseKey(answer.Key, kid); err != nil {
+		return key, err
 	}
-	x, errX := base64.RawURLEncoding.DecodeString(jwk.X)
-	y, errY := base64.RawURLEncoding.DecodeString(jwk.Y)
-	if errX != nil || errY != nil || len(x) != 32 || len(y) != 32 {
-		return key, errors.New("the key in the answer has no point of two numbers of 32 bytes")
+	var life struct {
+		ExpiredAt *int64 `json:"expired_at"`
 	}
-	key.public, err = ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, x, y))
-	if err != nil {
-		return key, errors.New("the key in the answer is no point on the curve P-256")
+	if json.Unmarshal(answer.Key, &life) != nil {
+		return key, errors.New("the key in the answer has an expired_at that is no number")
 	}
-	if jwk.ExpiredAt != nil {
-		key.expired = time.Unix(*jwk.ExpiredAt, 0)
+	if life.ExpiredAt != nil {
+		key.expired = time.Unix(*life.ExpiredAt, 0)
 	}
 	return key, nil
 }
