@@ -72,6 +72,11 @@ func TestHandshakes(t *testing.T) {
 		"twitch": {"twitch", "s", func(p *spec.Provider) *hookonce.Request {
 			return signed(t, p, `{"challenge":"pogchamp","subscription":{}}`, "Twitch-Eventsub-Message-Type", "webhook_callback_verification")
 		}, 200, "text/plain; charset=utf-8", "pogchamp"},
+		"okta": {"okta", "s", func(*spec.Provider) *hookonce.Request {
+			req := unsigned("GET", "")
+			req.Header.Set("X-Okta-Verification-Challenge", `v"1`)
+			return req
+		}, 200, "application/json", `{"verification":"v\"1"}`},
 		"discord": {"discord", public, func(*spec.Provider) *hookonce.Request { return discordRequest(key, `{"version":1,"type":0}`) },
 			204, "application/json", ""},
 		"discord interactions": {"discord-interactions", public, func(*spec.Provider) *hookonce.Request { return discordRequest(key, `{"type":1}`) },
@@ -164,4 +169,18 @@ func TestWooCommercePingSwallowsNoEvent(t *testing.T) {
 	forged := unsigned("POST", "")
 	forged.Body = []byte(`{"webhook_id":5}`)
 	reason(t, p, forged)
+}
+
+// TestHandshakeInAHeader: Asana wants its secret back, whoever asks; nothing else of the request matters.
+func TestHandshakeInAHeader(t *testing.T) {
+	p := Asana("another-secret")
+	req := unsigned("POST", "")
+	req.Header.Set("X-Hook-Secret", "b537207f20cbfa02357cf448134da559")
+	req.Body = []byte("{}")
+	d, err := p.Open(req)
+	if err != nil || d.Handshake == nil || d.Handshake.Header["X-Hook-Secret"] != "b537207f20cbfa02357cf448134da559" || len(d.Handshake.Body) > 0 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	events := signed(t, Asana("b537207f20cbfa02357cf448134da559"), `{"events":[]}`)
+	reason(t, p, events) // a handshake makes no secret known
 }

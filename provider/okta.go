@@ -29,7 +29,7 @@ func oktaSpec() spec.Spec {
 			Tenant:    []spec.Value{"json:$.source"},
 		},
 		Dedup:   spec.Dedup{Retry: spec.Stable},
-		Answer:  spec.Answer{Deadline: 3 * second},
+		Answer:  spec.Answer{Deadline: 3 * second, Reject: 503},
 		Headers: []string{"X-Okta-*"},
 		Handshakes: []spec.Handshake{{
 			Method:      "GET",
