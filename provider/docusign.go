@@ -1,6 +1,10 @@
 package provider
 
-import "github.com/hookonce/hookonce/provider/spec"
+import (
+	"net/http"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // DocuSign returns the provider for DocuSign Connect in JSON. The secrets are the HMAC keys of the
 // account's Connect configuration. It panics if a secret is missing or empty.
@@ -30,12 +34,44 @@ func docusignSpec() spec.Spec {
 		Dedup: spec.Dedup{Same: []spec.Value{"json:$.event", "json:$.generatedDateTime", "json:$.data"}},
 		// https://developers.docusign.com/platform/webhooks/connect/hmac/
 		Headers: []string{"X-Authorization-Digest", "X-DocuSign-AccountId", "X-DocuSign-*"},
+		Reconcile: &spec.Reconcile{
+			Servers: []spec.Server{
+				{Name: "live", URL: "https://{base}.docusign.net"},
+			},
+			Settings: []spec.Setting{
+				{Name: "base", Help: "the first part of the account's base URI, as in na4, eu or demo"},
+				{Name: "account", Help: "the account's id (API Account ID)"},
+			},
+			Auth: spec.Auth{Token: "an access token, made with JWT grant for an administrator; it lasts an hour"},
+			List: spec.List{
+				Path:     "/restapi/v2.1/accounts/{account}/connect/failures?from_date={since}&to_date={until}",
+				Items:    "$.failures",
+				ID:       "$.failureId",
+				Time:     &spec.ListedTime{In: "$.created"},
+				Failures: true,
+			},
+			Redeliver: &spec.Redeliver{
+				Method: http.MethodPut,
+				Path:   "/restapi/v2.1/accounts/{account}/connect/envelopes/{id}/retry_queue",
+				ID:     "$.envelopeId",
+				Rate:   spec.Rate{Requests: 1, Per: second},
+			},
+			Rights: "the scope signature, for an administrator of the account",
+			Notes: []string{
+				"the list is the log of failures: it names envelopes and not events, so nothing can be compared; what it has is reported, and can be sent again",
+				"the log of Connect has to be switched on (enableLog)",
+				"access tokens last an hour: a schedule needs one that is renewed from outside",
+			},
+		},
 		Example: spec.Template{ID: "0aa561b8-b4d9-47e0-a615-2367971f876b", Type: "envelope-completed", Body: docusignExample},
 		Sources: []spec.Source{
 			reported("signature, one header for each key", "DocuSign documentation, HMAC security, quoted; webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),
 			reported("fields", "messages that users of Connect published"),
 			reported("parts of the key", "inferred: everything that tells one message from another"),
 			notSourced("retries, and whether generatedDateTime is the same in a retry"),
+			stated("log of failures, sending an envelope's messages again", "docusign-esign (npm): src/api/ConnectApi.js, src/model/ConnectLog.js, src/model/ConnectLogs.js"),
+			reported("how far back the log goes: 15 days and 100 entries", "DocuSign documentation, ConnectEvents, quoted"),
+			notSourced("form of the log's times, whether a message that is sent again has the same generatedDateTime"),
 		},
 		Traps: []string{
 			"there is a signature for each key of the account: behind the gateway with more than 60 of them a request is answered 431",

@@ -33,6 +33,48 @@ func githubSpec() spec.Spec {
 		},
 		// https://docs.github.com/en/webhooks/webhook-events-and-payloads#delivery-headers
 		Headers: []string{"X-GitHub-Hook-ID", "X-GitHub-Hook-Installation-Target-ID", "X-GitHub-Hook-Installation-Target-Type", "X-GitHub-Enterprise-Host", "X-GitHub-Enterprise-Version", "X-Hub-Signature", "X-GitHub-*"},
+		Reconcile: &spec.Reconcile{
+			Servers:    []spec.Server{{Name: "github", URL: "https://api.github.com"}},
+			SelfHosted: true,
+			Places: []spec.Place{
+				{Name: "repository", Path: "/repos/{owner}/{repo}/hooks/{hook}"},
+				{Name: "organization", Path: "/orgs/{owner}/hooks/{hook}"},
+				{Name: "app", Path: "/app/hook"},
+			},
+			Settings: []spec.Setting{
+				{Name: "owner", Help: "the user or organisation"},
+				{Name: "repo", Help: "the repository's name, without its owner"},
+				{Name: "hook", Help: "the webhook's number, which is at the end of its address in the settings"},
+			},
+			Auth:   spec.Auth{Token: "a fine-grained personal access token; for an app's webhook its JSON Web Token"},
+			Header: map[string]spec.Pattern{"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"},
+			List: spec.List{
+				Path:       "{place}/deliveries?per_page=100",
+				Page:       &spec.Page{Kind: spec.PageLink},
+				Sort:       spec.Newest,
+				ID:         "$.id",
+				Time:       &spec.ListedTime{In: "$.delivered_at"},
+				Delivered:  &spec.Condition{In: "$.status", Is: []string{"OK"}},
+				Deliveries: true,
+				// The entry has the action where the body has it, and nothing else of the body.
+				Event: &spec.Recorded{Body: "$", Header: map[string]spec.Path{"X-GitHub-Delivery": "$.guid", "X-GitHub-Event": "$.event"}},
+			},
+			Detail: &spec.Detail{
+				Path:  "{place}/deliveries/{id}",
+				Event: spec.Recorded{Body: "$.request.payload", Headers: "$.request.headers", Differs: "it is JSON also where the webhook is sent as a form"},
+			},
+			Redeliver: &spec.Redeliver{
+				Path:   "{place}/deliveries/{id}/attempts",
+				Rights: "Webhooks: read and write, for a repository or an organisation",
+			},
+			Window: 3 * day, // 7 days on an Enterprise Server
+			Rate:   spec.Rate{Requests: 1, Per: second},
+			Rights: "Webhooks: read, for a repository or an organisation",
+			Notes: []string{
+				"on an Enterprise Server, server is https://HOST/api/v3",
+				"the list has deliveries: what GitHub never tried is not in it",
+			},
+		},
 		Example: spec.Template{
 			ID:     "72d3162e-cc78-11e3-81ab-4c9367dc0958",
 			Type:   "issues.opened",
@@ -51,6 +93,10 @@ func githubSpec() spec.Spec {
 			stated("form field and size", "github/docs: data/reusables/webhooks/content_type_and_secret.md, payload_cap"),
 			reported("redelivery for three days", "github/docs, quoted"),
 			stated("the secret is the receiver's choice", "github/docs: content/webhooks/using-webhooks/validating-webhook-deliveries.md"),
+			stated("list of deliveries, details, sending again", "google/go-github: github/repos_hooks_deliveries.go; docs.github.com/en/rest/repos/webhooks"),
+			stated("what was not delivered has another status than OK", "github/docs: content/webhooks/using-webhooks/handling-failed-webhook-deliveries.md"),
+			reported("the list goes back three days", "github/docs, quoted"),
+			reported("rate of the list", "inferred: less than the 5000 requests an hour that GitHub permits"),
 		},
 		Traps: []string{
 			"GitHub does not retry by itself: a delivery that failed comes again only when somebody asks for it",

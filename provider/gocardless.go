@@ -32,10 +32,41 @@ func gocardlessSpec() spec.Spec {
 		Answer: spec.Answer{Reject: 498}, // what its own libraries answer
 		// https://developer.gocardless.com/api-reference/#webhooks-overview
 		Headers: []string{"Origin", "GoCardless-*"},
+		Reconcile: &spec.Reconcile{
+			Servers: []spec.Server{
+				{Name: "live", URL: "https://api.gocardless.com"},
+				{Name: "sandbox", URL: "https://api-sandbox.gocardless.com"},
+			},
+			Auth:   spec.Auth{Token: "an access token"},
+			Header: map[string]spec.Pattern{"GoCardless-Version": "2015-07-06"},
+			List: spec.List{
+				Path:       "/webhooks?limit=100&created_at[gte]={since}&created_at[lte]={until}",
+				Items:      "$.webhooks",
+				Page:       &spec.Page{Kind: spec.PageCursor, In: "$.meta.cursors.after", Param: "after"},
+				ID:         "$.id",
+				Time:       &spec.ListedTime{In: "$.created_at"},
+				Delivered:  &spec.Condition{In: "$.successful", Is: []string{"true"}},
+				Deliveries: true,
+				Event:      &spec.Recorded{Body: "$.request_body", Headers: "$.request_headers"},
+			},
+			Redeliver: &spec.Redeliver{
+				Path:   "/webhooks/{id}/actions/retry",
+				Rate:   spec.Rate{Requests: 1, Per: second},
+				Rights: "read-write access",
+			},
+			Rights: "read-only access",
+			Notes: []string{
+				"a webhook has several events, which are sent again together",
+				"the list has the webhooks of all endpoints of the account: with more than one endpoint, those of another may be reported",
+				"how far back the list goes is not stated",
+			},
+		},
 		Example: spec.Template{ID: "EV000ABC123DEF", Type: "payments.confirmed", Object: "PM000EXAMPLE1", Body: gocardlessExample},
 		Sources: []spec.Source{
 			stated("signature, fields, answer to a wrong signature", "gocardless/gocardless-pro-go"),
 			notSourced("retries"),
+			stated("list of webhooks, their bodies, retry", "gocardless-nodejs (npm): types/services/webhookService.d.ts, types/types/Types.d.ts"),
+			notSourced("how far back the list goes, how often it may be asked"),
 		},
 		Traps: []string{
 			"the header has the name that Standard Webhooks uses, for another scheme: it says nothing about the sender",

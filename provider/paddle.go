@@ -42,11 +42,43 @@ func paddleSpec() spec.Spec {
 		Answer:  spec.Answer{Status: 200, Deadline: 5 * second},
 		Limits:  spec.Limits{Retry: 3 * day}, // 60 attempts
 		Headers: []string{"Paddle-*"},
+		Reconcile: &spec.Reconcile{
+			Servers: []spec.Server{
+				{Name: "live", URL: "https://api.paddle.com"},
+				{Name: "sandbox", URL: "https://sandbox-api.paddle.com"},
+			},
+			Settings: []spec.Setting{{Name: "destination", Help: "the id of the notification destination, which begins with ntfset_"}},
+			Auth:     spec.Auth{Token: "an API key, which begins with pdl_"},
+			Header:   map[string]spec.Pattern{"Paddle-Version": "1"},
+			List: spec.List{
+				Path:       "/notifications?per_page=200&order_by=id[ASC]&notification_setting_id={destination}&from={since}&to={until}",
+				Items:      "$.data",
+				Page:       &spec.Page{Kind: spec.PageURL, In: "$.meta.pagination.next", More: "$.meta.pagination.has_more"},
+				Sort:       spec.Oldest,
+				ID:         "$.id",
+				Time:       &spec.ListedTime{In: "$.occurred_at"},
+				Delivered:  &spec.Condition{In: "$.status", Is: []string{"delivered"}},
+				Deliveries: true, // a replay is another notification of the same event
+				Event:      &spec.Recorded{Body: "$.payload"},
+			},
+			Redeliver: &spec.Redeliver{
+				Path:   "/notifications/{id}/replay",
+				When:   &spec.Condition{In: "$.origin", Is: []string{"event"}},
+				Rights: "notification.write",
+			},
+			Window: 90 * day,
+			Rights: "notification.read",
+			Notes:  []string{"a replay is sent under another notification_id and the same event_id; replays are not replayed themselves"},
+		},
 		Example: spec.Template{ID: "evt_01hv8x29kz0t586xy6zn1a62ny", Type: "transaction.completed", Object: "txn_01examplexampleexample0001", Body: paddleExample},
 		Sources: []spec.Source{
 			stated("signature", "PaddleHQ/paddle-go-sdk: webhook_verifier.go"),
 			stated("key, time", "developer.paddle.com/webhooks/how-webhooks-work"),
 			stated("retries, answer", "developer.paddle.com/webhooks/respond-to-webhooks"),
+			stated("list, pages, replay and which notifications can be replayed", "PaddleHQ/paddle-go-sdk: notifications.go, collection.go"),
+			stated("notifications are kept for 90 days, right to read them", "developer.paddle.com/api-reference/notification-logs/list-notification-logs"),
+			reported("right to replay", "inferred: the API's other permissions are named alike"),
+			notSourced("how often the list may be asked"),
 		},
 		Traps: []string{
 			"notification_id is made for each destination: it is not the key",

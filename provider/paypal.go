@@ -37,6 +37,35 @@ func paypalSpec() spec.Spec {
 		Limits: spec.Limits{Retry: 3 * day}, // 25 times
 		// https://developer.paypal.com/api/rest/webhooks/rest/#link-eventheaders
 		Headers: []string{"Paypal-Transmission-Id", "Paypal-Transmission-Time", "Paypal-Transmission-Sig", "Paypal-Cert-Url", "Paypal-Auth-Algo", "Paypal-Auth-Version", "Correlation-Id", "Paypal-*"},
+		Reconcile: &spec.Reconcile{
+			Servers: []spec.Server{
+				{Name: "live", URL: "https://api-m.paypal.com"},
+				{Name: "sandbox", URL: "https://api-m.sandbox.paypal.com"},
+			},
+			Settings: []spec.Setting{{Name: "webhook", Help: "the webhook's id, to which events are sent again"}},
+			Auth:     spec.Auth{Kind: spec.AuthOAuth, TokenPath: "/v1/oauth2/token", Token: "id:secret of the app that the webhook belongs to"},
+			List: spec.List{
+				Path:  "/v1/notifications/webhooks-events?page_size=100&start_time={since}&end_time={until}",
+				Items: "$.events",
+				Page:  &spec.Page{Kind: spec.PageURL, In: "$.links"},
+				ID:    "$.id",
+				Time:  &spec.ListedTime{In: "$.create_time"},
+				Event: &spec.Recorded{Body: "$"},
+			},
+			Redeliver: &spec.Redeliver{
+				Path:    "/v1/notifications/webhooks-events/{id}/resend",
+				Body:    `{"webhook_ids": ["{webhook}"]}`,
+				Success: []int{202},
+				Rate:    spec.Rate{Requests: 1, Per: second},
+			},
+			Rate:       spec.Rate{Requests: 1, Per: second},
+			Rights:     "the scope https://uri.paypal.com/services/applications/webhooks",
+			Everything: true,
+			Notes: []string{
+				"how far back the list goes is not stated",
+				"an event that is still being retried is not sent again",
+			},
+		},
 		Example: spec.Template{
 			ID:     "WH-2WR32451HC0233532-67976317FL4543714",
 			Type:   "PAYMENT.CAPTURE.COMPLETED",
@@ -50,6 +79,9 @@ func paypalSpec() spec.Spec {
 			reported("retries", "PayPal documentation, quoted"),
 			reported("a checksum binds no body", "inferred: CRC-32 is no cryptographic hash"),
 			notSourced("how long an event can be sent again by hand"),
+			stated("list, its range, sending again, scope", "paypal/paypal-rest-api-specifications: openapi/notifications_webhooks_v1.json"),
+			reported("a hundred events a page", "public code that lists them"),
+			notSourced("how far back the list goes, how often it may be asked"),
 		},
 		Traps: []string{
 			"PAYPAL-TRANSMISSION-ID identifies the attempt: as the key it lets every retry through",

@@ -1,6 +1,10 @@
 package provider
 
-import "github.com/hookonce/hookonce/provider/spec"
+import (
+	"net/http"
+
+	"github.com/hookonce/hookonce/provider/spec"
+)
 
 // Square returns the provider for Square webhooks. The URL is the notification URL exactly as it is
 // registered with Square, because the signature covers it; empty means the URL of the request, which
@@ -34,12 +38,39 @@ func squareSpec() spec.Spec {
 		Limits: spec.Limits{Retry: day}, // 11 attempts
 		// https://developer.squareup.com/docs/webhooks/step2subscribe
 		Headers: []string{"X-Square-Signature", "Square-Environment", "Square-Initial-Delivery-Timestamp", "X-Square-*", "Square-*"},
+		Reconcile: &spec.Reconcile{
+			Servers: []spec.Server{
+				{Name: "live", URL: "https://connect.squareup.com"},
+				{Name: "sandbox", URL: "https://connect.squareupsandbox.com"},
+			},
+			Auth: spec.Auth{Token: "the application's personal access token; tokens of OAuth are not taken"},
+			List: spec.List{
+				Method: http.MethodPost,
+				Path:   "/v2/events",
+				Body:   `{"limit": 100, "query": {"filter": {"created_at": {"start_at": "{since}", "end_at": "{until}"}}, "sort": {"field": "DEFAULT", "order": "ASC"}}}`,
+				Items:  "$.events",
+				Page:   &spec.Page{Kind: spec.PageCursor, In: "$.cursor", Param: "cursor"},
+				Sort:   spec.Oldest,
+				ID:     "$.event_id",
+				Time:   &spec.ListedTime{In: "$.created_at"},
+				Event:  &spec.Recorded{Body: "$"},
+			},
+			Window:     28 * day,
+			Rights:     "the personal access token of the application; it has all rights",
+			Everything: true,
+			Notes: []string{
+				"the list has to be switched on first (PUT /v2/events/enable), and has only what came after that",
+				"no API sends an event again",
+			},
+		},
 		Example: spec.Template{ID: "6a8f5f28-54a1-4eb0-a98a-3111513fd4fc", Type: "payment.updated", Object: "KkAkhdMsgzn59SM8A89WgKwekxLZY", Body: squareExample},
 		Sources: []spec.Source{
 			stated("signature, key, fields", "square/square-go-sdk: webhooks/client/verify_signature.go; developer.squareup.com/docs/webhooks/overview"),
 			stated("version of orders", "square/square-nodejs-sdk: src/api/types/OrderUpdated.ts"),
 			reported("retries, their headers, deadline", "Square documentation, quoted"),
 			notSourced("sending an event again by hand"),
+			stated("list, its window, that it is switched on first", "square (npm): reference.md, api/resources/events; developer.squareup.com/docs/events-api"),
+			notSourced("how often the list may be asked"),
 		},
 		Traps: []string{
 			"behind a proxy the request's URL differs from the registered one, and everything is rejected",

@@ -45,6 +45,31 @@ func stripeSpec() spec.Spec {
 			Manual: 30 * day, // by the command line tool; 15 days in the dashboard
 		},
 		Headers: []string{"Stripe-*"},
+		Reconcile: &spec.Reconcile{
+			Servers:  []spec.Server{{Name: "live", URL: "https://api.stripe.com"}},
+			Settings: []spec.Setting{{Name: "account", Help: "the connected account (acct_...) whose events are listed", Optional: true}},
+			Auth:     spec.Auth{Token: "a restricted key, which begins with rk_live_ or rk_test_"},
+			Header:   map[string]spec.Pattern{"Stripe-Account": "{account}"},
+			List: spec.List{
+				Path:  "/v1/events?limit=100&created[gte]={since}&created[lte]={until}",
+				Unit:  spec.Seconds,
+				Items: "$.data",
+				Page:  &spec.Page{Kind: spec.PageLastID, Param: "starting_after", More: "$.has_more"},
+				Sort:  spec.Newest,
+				ID:    "$.id",
+				Time:  &spec.ListedTime{In: "$.created", Unit: spec.Seconds},
+				Event: &spec.Recorded{Body: "$", Differs: "it is in the API version that the account had when the event was made; an endpoint with a version of its own gets that"},
+			},
+			Window:     30 * day,
+			Rate:       spec.Rate{Requests: 10, Per: second},
+			Rights:     "Events: read",
+			Everything: true,
+			Notes: []string{
+				"events of connected accounts are listed one account at a time: set account",
+				"sending again is done in the dashboard or with stripe events resend; no API for it is documented",
+				"only snapshot events are listed; thin events (v2) are in another list",
+			},
+		},
 		Example: spec.Template{ID: "evt_1NG8Du2eZvKYlo2CUI79vXWy", Type: "payment_intent.succeeded", Object: "pi_3QExampleExampleExample01", Body: stripeExample},
 		Sources: []spec.Source{
 			stated("signature, tolerance, key", "stripe/stripe-go: webhook/client.go"),
@@ -53,6 +78,9 @@ func stripeSpec() spec.Spec {
 			reported("time is not an order", "Stripe documentation, quoted"),
 			reported("logical duplicates have the same object", "inferred: Stripe says type and object id, which two updates share as well; the day is our choice"),
 			notSourced("deadline"),
+			stated("list, pages, newest first", "stripe/stripe-node: types/EventsResource.d.ts; Stripe documentation, Pagination"),
+			stated("the list goes back 30 days", "docs.stripe.com/webhooks/process-undelivered-events"),
+			reported("rate of the list", "inferred: a tenth of the requests a second that Stripe permits in live mode"),
 		},
 		Traps: []string{
 			"type and object id as the key loses every second update of an object",

@@ -29,12 +29,31 @@ func workosSpec() spec.Spec {
 		Order:   &spec.Order{By: "json:$.data.updated_at", Unit: spec.RFC3339, Advisory: true},
 		Limits:  spec.Limits{Retry: 3 * day}, // in production; several minutes elsewhere
 		Headers: []string{"WorkOS-*"},
+		Reconcile: &spec.Reconcile{
+			Servers:  []spec.Server{{Name: "live", URL: "https://api.workos.com"}},
+			Settings: []spec.Setting{{Name: "events", Help: "the event types to list, with commas between them, as in dsync.user.created,user.updated", List: true}},
+			Auth:     spec.Auth{Token: "an API key, which begins with sk_"},
+			List: spec.List{
+				Path:  "/events?limit=100&order=asc&events[]={events}&range_start={since}&range_end={until}",
+				Items: "$.data",
+				Page:  &spec.Page{Kind: spec.PageCursor, In: "$.list_metadata.after", Param: "after"},
+				Sort:  spec.Oldest,
+				ID:    "$.id",
+				Time:  &spec.ListedTime{In: "$.created_at"},
+				Event: &spec.Recorded{Body: "$", Differs: "it has an object, and sometimes a context, besides"},
+			},
+			Rights: "an API key of the environment",
+			Notes:  []string{"how far back the list goes is not stated alike everywhere (30 or 90 days)", "no API sends an event again"},
+		},
 		Example: spec.Template{ID: "event_01EHWNCE74X7JSDV0X3SZ3KJNY", Type: "dsync.user.updated", Object: "directory_user_01EXAMPLE0001", Body: workosExample},
 		Sources: []spec.Source{
 			stated("signature, tolerance", "workos/workos-go: pkg/webhooks/client.go"),
 			stated("retries, no order, compare the times of the data", "workos.com/docs/webhooks"),
 			reported("key", "inferred: WorkOS retries the event, and the id is the event's"),
 			notSourced("how long a webhook can be sent again by hand"),
+			stated("list, its parameters, pages", "@workos-inc/node (npm): SerializedListEventOptions, List"),
+			stated("a webhook's id is that of the listed event", "workos.com/docs/events/quick-start"),
+			notSourced("how often the list may be asked"),
 		},
 		Traps: []string{
 			"the time in the signature is in milliseconds, with a space after the comma",

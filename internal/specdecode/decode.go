@@ -40,6 +40,7 @@ type decoder struct{ faults spec.Faults }
 var (
 	durationType = reflect.TypeFor[time.Duration]()
 	valueType    = reflect.TypeFor[spec.Value]()
+	pathType     = reflect.TypeFor[spec.Path]()
 )
 
 func (d *decoder) fault(n ast.Node, field, format string, args ...any) {
@@ -170,8 +171,11 @@ func (d *decoder) scalar(n ast.Node, text string, into reflect.Value, field stri
 
 // checkWord holds values to their forms and words to their lists.
 func checkWord(t reflect.Type, text string) error {
-	if t == valueType {
+	switch t {
+	case valueType:
 		return spec.Value(text).Check()
+	case pathType:
+		return spec.Path(text).Check()
 	}
 	known, limited := enums[t]
 	if !limited {

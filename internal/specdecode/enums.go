@@ -19,6 +19,9 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[spec.Repeat]():               list(spec.Drop, spec.KeepLatest, spec.Coalesce, spec.Off),
 	reflect.TypeFor[spec.Stability]():            list(spec.Stable, spec.Unstable, spec.NotSent),
 	reflect.TypeFor[spec.LogicalDuplicateMode](): list(spec.Flag, spec.DropLogicalDuplicate),
+	reflect.TypeFor[spec.AuthKind]():             list(spec.AuthBearer, spec.AuthBasic, spec.AuthHeader, spec.AuthOAuth),
+	reflect.TypeFor[spec.PageKind]():             list(spec.PageCursor, spec.PageLastID, spec.PageLink, spec.PageURL, spec.PageNumber, spec.PageOffset),
+	reflect.TypeFor[spec.Sort]():                 list(spec.Newest, spec.Oldest),
 	reflect.TypeFor[spec.Confidence]():           list(spec.Stated, spec.Reported, spec.NotSourced),
 }
 

@@ -50,6 +50,9 @@ type Spec struct {
 	Handshakes []Handshake `yaml:"handshakes,omitempty"`
 	// Limits states sizes and windows.
 	Limits Limits `yaml:"limits,omitempty"`
+	// Reconcile says how the sender is asked which events it made, so that those can be found that never arrived. Nil: it
+	// cannot be asked, or nobody described how.
+	Reconcile *Reconcile `yaml:"reconcile,omitempty"`
 	// Example is what a realistic request looks like. See [Spec.Sample].
 	Example Template `yaml:"example,omitempty"`
 	// Sources says where the facts come from and how far they can be trusted.
@@ -80,6 +83,9 @@ func (s Spec) WithDefaults() Spec {
 	s.Answer.Reject = cmp.Or(s.Answer.Reject, http.StatusUnauthorized)
 	s.Answer.NotReady = cmp.Or(s.Answer.NotReady, http.StatusServiceUnavailable)
 	s.Limits.MaxBody = cmp.Or(s.Limits.MaxBody, DefaultMaxBody)
+	if s.Reconcile != nil {
+		s.Reconcile = s.Reconcile.withDefaults()
+	}
 	return s
 }
 

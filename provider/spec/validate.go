@@ -16,7 +16,7 @@ import (
 func (s Spec) Validate() error {
 	s = s.WithDefaults()
 	var all Faults
-	for _, check := range []func(Spec, *Faults){checkEssentials, checkVerify, checkKeys, checkRepeat, checkLogicalDuplicates, checkHeaders, checkAnswer} {
+	for _, check := range []func(Spec, *Faults){checkEssentials, checkVerify, checkKeys, checkRepeat, checkLogicalDuplicates, checkHeaders, checkAnswer, checkReconcile} {
 		check(s, &all)
 	}
 	if len(all) > 0 {

@@ -1,0 +1,369 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// The bounds of what waits for the second look.
+const (
+	maxPending      = 20_000   // events
+	maxPendingBytes = 64 << 20 // of their bodies, where they are to be stored
+)
+
+// Run reads the list, compares it with what is on record, and acts on what is missing. What it found is returned with an error,
+// too: with that of a context that ended, of a list that broke off, of a ledger that could not be asked. Events that were
+// missing then were still looked up a second time, unless that is what failed.
+//
+// Errors are [ErrLies], [ErrRights] and [*AnswerError] where the sender's API is at fault, and those of the options: they are
+// returned without a report, before anything is asked.
+func Run(ctx context.Context, opts Options) (*Report, error) {
+	if err := opts.check(); err != nil {
+		return nil, err
+	}
+	opts = opts.withDefaults()
+	if opts.Until.Before(opts.Since) {
+		return nil, errors.New("until is before since")
+	}
+	c, err := newClient(&opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.canAct(); err != nil {
+		return nil, err
+	}
+	r := &run{opts: &opts, client: c, lister: newLister(c, &opts), pending: map[string]*pending{}, decided: map[sum]struct{}{}, again: map[string]struct{}{}}
+	r.report = &Report{Source: opts.Source, Provider: opts.Provider.Name(), Until: opts.Until, Window: c.spec.Window, Events: []Missing{}}
+	r.report.Since, r.report.Cut = r.lister.Since()
+	r.report.Settled = r.report.Since
+	return r.report, r.run(ctx)
+}
+
+// check refuses options that make no run.
+func (o *Options) check() error {
+	switch {
+	case o.Source == "" || o.Provider == nil || o.Ledger == nil || o.Since.IsZero():
+		return errors.New("a run needs source, provider, ledger and since")
+	case o.Redeliver && o.Ingest != nil:
+		return errors.New("redeliver and ingest exclude each other: what the sender sends again would be stored before it comes")
+	}
+	return nil
+}
+
+// canAct refuses actions that the sender does not offer.
+func (c *client) canAct() error {
+	switch {
+	case c.opts.Redeliver && c.spec.Redeliver == nil:
+		return fmt.Errorf("%s documents no API that sends an event again; store what is missing from the list instead", c.opts.Provider.Name())
+	case c.opts.Ingest != nil && (c.spec.List.Event == nil || c.spec.List.Event.Body == "" && c.spec.Detail == nil):
+		return fmt.Errorf("the list of %s does not have the events themselves, so none can be stored", c.opts.Provider.Name())
+	}
+	return nil
+}
+
+// run is a run while it lasts.
+type run struct {
+	opts   *Options
+	client *client
+	lister *Lister
+	report *Report
+
+	pending map[string]*pending // by key: not on record at the first look
+	order   []string            // of their keys
+	lost    []*pending          // without a key, and not delivered
+	bytes   int
+	decided map[sum]struct{}    // keys that are counted
+	again   map[string]struct{} // what was sent again
+	read    time.Time           // the time of the entry that was read last
+	done    int
+	todo    int
+}
+
+// pending is an event that was not on record at the first look.
+type pending struct {
+	missing Missing
+	event   hookonce.Event
+	whole   bool   // the event has its body
+	again   string // see Entry
+}
+
+// run reads, compares, and looks a second time.
+func (r *run) run(ctx context.Context) error {
+	var failed error
+	for page, err := range r.lister.Pages(ctx) {
+		if err != nil {
+			failed = err
+			break
+		}
+		r.report.Pages++
+		if failed = r.page(ctx, page); failed != nil {
+			break
+		}
+		r.progress()
+	}
+	// What was found counts, whatever ended the reading; a context that ended allows no second look.
+	failed = cmp.Or(failed, r.settle(ctx))
+	failed = cmp.Or(failed, r.undelivered(ctx))
+	if failed == nil {
+		r.report.Settled = r.until()
+	}
+	return failed
+}
+
+// until is the time before which an event can be missing.
+func (r *run) until() time.Time {
+	if old := r.opts.Now().Add(-r.opts.Lag); old.Before(r.report.Until) {
+		return old
+	}
+	return r.report.Until
+}
+
+func (r *run) progress() {
+	rep := r.report
+	r.opts.Progress(Progress{
+		Pages: rep.Pages, Entries: rep.Entries, Listed: rep.Listed, Missing: rep.Missing + len(r.pending),
+		At: r.read, Done: r.done, Todo: r.todo,
+	})
+}
+
+// page compares the events of one page.
+func (r *run) page(ctx context.Context, page Page) error {
+	r.report.Repeated += page.Repeated
+	r.report.Entries += len(page.Entries) + page.Repeated
+	var fresh []*pending
+	for i := range page.Entries {
+		e := &page.Entries[i]
+		r.read = e.Time
+		if !r.inRange(e.Time) {
+			continue
+		}
+		if len(e.Events) == 0 {
+			r.unkeyed(e, hookonce.Event{})
+		}
+		for _, event := range e.Events {
+			if p := r.take(e, event); p != nil {
+				fresh = append(fresh, p)
+			}
+		}
+	}
+	for chunk := range slices.Chunk(fresh, MaxKeys) {
+		known, err := r.look(ctx, chunk)
+		if err != nil {
+			return err
+		}
+		for _, p := range chunk {
+			r.firstLook(p, known)
+		}
+	}
+	if len(r.pending) >= maxPending || r.bytes >= maxPendingBytes {
+		return r.settle(ctx)
+	}
+	return nil
+}
+
+// inRange reports whether an entry is in the range. Its time may be cut off at the second. One without a time is.
+func (r *run) inRange(at time.Time) bool {
+	return at.IsZero() || !at.Before(r.report.Since.Truncate(time.Second)) && !at.After(r.report.Until)
+}
+
+// take counts an event, and returns it if it is to be compared: if it has a key, and that for the first time. Of several entries
+// about one event the newest counts, and any of them can say that it was delivered.
+func (r *run) take(e *Entry, event hookonce.Event) *pending {
+	if event.Key == "" {
+		r.unkeyed(e, event)
+		return nil
+	}
+	if p := r.pending[event.Key]; p != nil {
+		p.merge(e, event)
+		p.keep(e, event, r.opts.Ingest != nil)
+		return nil
+	}
+	id := sumOf([]byte(event.Key))
+	if _, is := r.decided[id]; is {
+		return nil
+	}
+	r.decided[id] = struct{}{}
+	r.report.Listed++
+	if !wanted(r.opts.Types, event.Type) {
+		r.report.Other++
+		return nil
+	}
+	p := &pending{missing: missingOf(e, event), again: e.Again}
+	p.keep(e, event, r.opts.Ingest != nil)
+	r.pending[event.Key] = p
+	return p
+}
+
+// merge adds what another entry says of the same event. One that can be sent again counts before others, then the newest.
+func (p *pending) merge(e *Entry, event hookonce.Event) {
+	was := p.missing
+	if better := e.Again != ""; better != (p.again != "") && better || better == (p.again != "") && e.Time.After(was.Time) {
+		p.missing, p.again = missingOf(e, event), e.Again
+	}
+	if was.Delivery == Delivered || e.Delivery == Delivered {
+		p.missing.Delivery = Delivered
+	}
+}
+
+// keep keeps the body of the event, if it is to be stored and an entry has all of it.
+func (p *pending) keep(e *Entry, event hookonce.Event, store bool) {
+	if store && e.Whole && !p.whole {
+		p.event, p.whole = event, true
+	}
+}
+
+// missingOf says what an entry has of an event.
+func missingOf(e *Entry, event hookonce.Event) Missing {
+	at := e.Time
+	if at.IsZero() {
+		at = event.Time
+	}
+	return Missing{Key: event.Key, Type: event.Type, Resource: event.Resource, Tenant: event.Tenant, Time: at, Entry: e.ID, Delivery: e.Delivery}
+}
+
+// unkeyed counts an event that cannot be compared.
+func (r *run) unkeyed(e *Entry, event hookonce.Event) {
+	r.report.Listed++
+	if !wanted(r.opts.Types, event.Type) {
+		r.report.Other++
+		return
+	}
+	r.report.Unkeyed++
+	if e.Delivery == Undelivered && len(r.lost) < MaxMissing {
+		r.lost = append(r.lost, &pending{missing: missingOf(e, event), again: e.Again})
+	}
+}
+
+// look asks what is on record.
+func (r *run) look(ctx context.Context, some []*pending) (map[string]Known, error) {
+	keys := make([]string, len(some))
+	for i, p := range some {
+		keys[i] = p.missing.Key
+	}
+	known, err := r.opts.Ledger.Known(ctx, r.opts.Source, keys)
+	if err != nil {
+		return nil, fmt.Errorf("looking up what is on record: %w", err)
+	}
+	return known, nil
+}
+
+// firstLook keeps what is not on record for the second look.
+func (r *run) firstLook(p *pending, known map[string]Known) {
+	if _, is := known[p.missing.Key]; is {
+		r.report.Known++
+		delete(r.pending, p.missing.Key)
+		return
+	}
+	r.order = append(r.order, p.missing.Key)
+	r.bytes += len(p.event.Body)
+}
+
+// settle looks a second time at what was not on record, and acts on what still is not.
+func (r *run) settle(ctx context.Context) error {
+	var all []*pending
+	for _, key := range r.order {
+		all = append(all, r.pending[key])
+	}
+	r.oldestFirst(all)
+	// Events of a page that could not be looked up at all are neither known nor missing.
+	r.pending, r.order, r.bytes = map[string]*pending{}, nil, 0
+	r.todo += len(all)
+	for chunk := range slices.Chunk(all, MaxKeys) {
+		if err := r.secondLook(ctx, chunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oldestFirst brings events into the order in which they happened, as far as the list tells.
+func (r *run) oldestFirst(all []*pending) {
+	if r.client.spec.List.Sort == spec.Newest {
+		slices.Reverse(all)
+	}
+	slices.SortStableFunc(all, func(a, b *pending) int { return a.missing.Time.Compare(b.missing.Time) })
+}
+
+// undelivered reports what has no key and was not delivered, and has it sent again. What is young may be under way.
+func (r *run) undelivered(ctx context.Context) error {
+	all := r.lost
+	r.lost = nil
+	r.oldestFirst(all)
+	var failed error
+	for _, p := range all {
+		if p.missing.Time.After(r.until()) {
+			continue
+		}
+		if failed == nil && r.opts.Redeliver {
+			failed = r.act(ctx, p)
+		}
+		r.report.Undelivered = append(r.report.Undelivered, p.missing)
+	}
+	return failed
+}
+
+// secondLook tells what came meanwhile from what is too young, and from what is missing.
+func (r *run) secondLook(ctx context.Context, some []*pending) error {
+	known, err := r.look(ctx, some)
+	if err != nil {
+		return err
+	}
+	var missing []*pending
+	for _, p := range some {
+		switch _, is := known[p.missing.Key]; {
+		case is:
+			r.report.Known++
+			r.report.Late++
+		case p.missing.Time.After(r.until()):
+			r.report.Young++
+		default:
+			missing = append(missing, p)
+			continue
+		}
+		r.todo--
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	refused, err := r.refusals(ctx, missing)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, p := range missing {
+		r.report.Missing++
+		if p.missing.Refused = refused[p.missing.Key]; p.missing.Refused != "" {
+			r.report.Refused++
+		}
+		if failed == nil {
+			failed = r.act(ctx, p)
+		}
+		if len(r.report.Events) < MaxMissing {
+			r.report.Events = append(r.report.Events, p.missing)
+		}
+	}
+	return failed
+}
+
+// refusals asks why what is missing was refused.
+func (r *run) refusals(ctx context.Context, missing []*pending) (map[string]string, error) {
+	if r.opts.Refused == nil {
+		return nil, nil
+	}
+	keys := make([]string, len(missing))
+	for i, p := range missing {
+		keys[i] = p.missing.Key
+	}
+	why, err := r.opts.Refused(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("asking what was refused: %w", err)
+	}
+	return why, nil
+}
