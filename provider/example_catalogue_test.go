@@ -28,6 +28,12 @@ func ExampleAirtable() {
 	// Output: 17:app000000000000015:evt_1 json:$.base.id + json:$.webhook.id true
 }
 
+func ExampleAirwallex() {
+	p := provider.Airwallex("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: payment_intent.succeeded evt_1 json:$.id true
+}
+
 func ExampleAmazonSNS() {
 	p := provider.AmazonSNS("arn:aws:sns:eu-central-1:123456789012:example")
 	fmt.Println(p.Name(), p.Spec().Event.Key)
@@ -50,6 +56,12 @@ func ExampleAzureDevOps() {
 	p := provider.AzureDevOps("fake-user:fake-password")
 	show(p, sample(p, "evt_1", ""))
 	// Output: git.pullrequest.updated 36:aaaa0a0a-0000-4000-8000-00000000f0015:evt_1 json:$.subscriptionId + json:$.id false
+}
+
+func ExampleBigCommerce() {
+	p := provider.BigCommerce("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: store/order/updated evt_1 header:webhook-id true
 }
 
 func ExampleBitbucket() {
@@ -82,10 +94,22 @@ func ExampleCalendly() {
 	// Output: invitee.created 15:invitee.created20:2026-02-03T04:05:06Z32:62ed5c49cf47beaa14708f0dd4f5e24c json:$.event + json:$.created_at + hash:json:$.payload true
 }
 
+func ExampleCashfree() {
+	p := provider.Cashfree("fake-secret")
+	show(p, sample(p, "101", ""))
+	// Output: PAYMENT_SUCCESS_WEBHOOK 23:PAYMENT_SUCCESS_WEBHOOK3:1017:SUCCESS json:$.type + json:$.data.payment.cf_payment_id + json:$.data.payment.payment_status true
+}
+
 func ExampleChargebee() {
 	p := provider.Chargebee("fake-user:fake-password")
 	show(p, sample(p, "evt_1", ""))
 	// Output: payment_succeeded evt_1 json:$.id false
+}
+
+func ExampleCheckout() {
+	p := provider.Checkout("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: payment_captured evt_1 json:$.id true
 }
 
 func ExampleCircleCI() {
@@ -100,10 +124,22 @@ func ExampleClickUp() {
 	// Output: taskStatusUpdated 36:7fa3ec74-0000-4000-8000-00000000f00117:taskStatusUpdated5:evt_1 json:$.webhook_id + json:$.event + json:$.history_items[0].id true
 }
 
+func ExampleCloudinary() {
+	p := provider.Cloudinary("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: upload 6:upload20:2026-02-03T04:05:06Z32:03ba93d265f5d03258504473134f0366 json:$.notification_type + json:$.timestamp + hash:json:$ true
+}
+
 func ExampleCoinbaseCommerce() {
 	p := provider.CoinbaseCommerce("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: charge:confirmed evt_1 json:$.event.id true
+}
+
+func ExampleCustomerIO() {
+	p := provider.CustomerIO("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: email.delivered evt_1 json:$.event_id true
 }
 
 func ExampleDiscord() {
@@ -130,16 +166,34 @@ func ExampleDropbox() {
 	// Output: false
 }
 
+func ExampleEBay() {
+	p := provider.EBay("https://shop.example/in", "fake-verify-token", "sandbox:fake-client:fake-secret")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: ebay [[json:$.notification.notificationId]]
+}
+
 func ExampleEasyPost() {
 	p := provider.EasyPost("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: tracker.updated evt_1 json:$.id true
 }
 
-func ExampleEBay() {
-	p := provider.EBay("https://shop.example/in", "fake-verify-token", "sandbox:fake-client:fake-secret")
-	fmt.Println(p.Name(), p.Spec().Event.Key)
-	// Output: ebay [[json:$.notification.notificationId]]
+func ExampleElevenLabs() {
+	p := provider.ElevenLabs("wsec_fake")
+	show(p, sample(p, "evt_1", ""))
+	// Output: post_call_transcription 23:post_call_transcription10:17700915065:evt_1 json:$.type + json:$.event_timestamp + json:$.data.conversation_id true
+}
+
+func ExampleFlutterwave() {
+	p := provider.Flutterwave("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: charge.completed 16:charge.completed5:evt_132:e187bede45fad505c8a7a091914e20ed json:$.type + json:$.data.id + hash:json:$.data true
+}
+
+func ExampleFlutterwaveLegacy() {
+	p := provider.FlutterwaveLegacy("fake-secret")
+	show(p, sample(p, "101", ""))
+	// Output: charge.completed 16:charge.completed3:10110:successful32:496365f99b6205b098d80a62aedee97d json:$.event + json:$.data.id + json:$.data.status + hash:json:$.data false
 }
 
 func ExampleForgejo() {
@@ -148,22 +202,28 @@ func ExampleForgejo() {
 	// Output: issues.opened evt_1 header:X-Forgejo-Delivery false
 }
 
-func ExampleGitea() {
-	p := provider.Gitea("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: issues.opened evt_1 header:X-Gitea-Delivery false
-}
-
 func ExampleGitLab() {
 	p := provider.GitLab("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: merge_request.open evt_1 header:Idempotency-Key false
 }
 
+func ExampleGitea() {
+	p := provider.Gitea("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: issues.opened evt_1 header:X-Gitea-Delivery false
+}
+
 func ExampleGoCardless() {
 	p := provider.GoCardless("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: payments.confirmed evt_1 item:$.id true
+}
+
+func ExampleGumroad() {
+	p := provider.Gumroad("fake-token")
+	show(p, sample(p, "evt_1", ""))
+	// Output: sale 19:4:sale4:sale5:evt_132:03cae817fd76fda75c8161bdeec01fd0 const:sale + form:resource_name + form:sale_id + content false
 }
 
 func ExampleHeroku() {
@@ -196,6 +256,18 @@ func ExampleJira() {
 	// Output: jira:issue_updated evt_1 header:X-Atlassian-Webhook-Identifier false
 }
 
+func ExampleKlaviyo() {
+	p := provider.Klaviyo("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: event:klaviyo.email_delivered 29:event:klaviyo.email_delivered5:evt_1 item:$.topic + item:$.external_id true
+}
+
+func ExampleLINE() {
+	p := provider.LINE("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: message evt_1 item:$.webhookEventId true
+}
+
 func ExampleLaunchDarkly() {
 	p := provider.LaunchDarkly("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -208,22 +280,34 @@ func ExampleLemonSqueezy() {
 	// Output: order_created 13:order_created6:orders5:evt_132:711c6d825d89bd8a3d12ce0c4f8fd07c json:$.meta.event_name + json:$.data.type + json:$.data.id + hash:json:$.data.attributes true
 }
 
-func ExampleLINE() {
-	p := provider.LINE("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: message evt_1 item:$.webhookEventId true
-}
-
 func ExampleLinear() {
 	p := provider.Linear("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: Issue.update evt_1 header:Linear-Delivery false
 }
 
+func ExampleLob() {
+	p := provider.Lob("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: letter.delivered evt_1 json:$.id true
+}
+
+func ExampleMSGraph() {
+	p := provider.MSGraph("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: updated 36:7f105c7d-0000-4000-8000-0000000010015:evt_1 item:$.subscriptionId + item:$.id false
+}
+
 func ExampleMailgun() {
 	p := provider.Mailgun("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: opened 5:evt_117:1770091506.908181 json:$.event-data.id + json:$.event-data.timestamp false
+}
+
+func ExampleMandrill() {
+	p := provider.Mandrill("https://shop.example/in", "fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: open 7:message4:open5:evt_110:177009150632:d34e925f1f6518f842cc5859b2ddcf0b const:message + item:$.event + item:$._id + item:$.ts + hash:item:$ false
 }
 
 func ExampleMessageBird() {
@@ -248,12 +332,6 @@ func ExampleMollieClassic() {
 	p := provider.MollieClassic("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: evt_1 form:id false
-}
-
-func ExampleMSGraph() {
-	p := provider.MSGraph("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: updated 36:7f105c7d-0000-4000-8000-0000000010015:evt_1 item:$.subscriptionId + item:$.id false
 }
 
 func ExampleMux() {
@@ -298,6 +376,18 @@ func ExamplePayPal() {
 	// Output: paypal [[json:$.id]]
 }
 
+func ExamplePaystack() {
+	p := provider.Paystack("sk_test_fake")
+	show(p, sample(p, "101", ""))
+	// Output: charge.success 14:charge.success3:10132:0113030506c9122f518c670f48c4b65a json:$.event + json:$.data.id + hash:json:$.data true
+}
+
+func ExamplePersona() {
+	p := provider.Persona("wbhsec_fake")
+	show(p, sample(p, "evt_1", ""))
+	// Output: inquiry.completed evt_1 json:$.data.id true
+}
+
 func ExamplePlaid() {
 	p := provider.Plaid("sandbox:fake-client:fake-secret")
 	fmt.Println(p.Name(), p.Spec().Event.Key)
@@ -326,6 +416,12 @@ func ExampleRecurly() {
 	p := provider.Recurly("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: subscription.renewed evt_1 header:Recurly-Notification-Id false
+}
+
+func ExampleRevenueCat() {
+	p := provider.RevenueCat("Bearer fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: RENEWAL evt_1 json:$.event.id false
 }
 
 func ExampleSanity() {
@@ -358,10 +454,22 @@ func ExampleShopify() {
 	// Output: orders/create 21:example.myshopify.com13:orders/create5:evt_1 header:X-Shopify-Shop-Domain + header:X-Shopify-Topic + header:X-Shopify-Event-Id + header:X-Shopify-Name false
 }
 
+func ExampleSinch() {
+	p := provider.Sinch("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: DELIVERED 6:report5:evt_19:DELIVERED32:a6f980765b9a925d63fb9d5cf62a16ab const:report + json:$.message_delivery_report.message_id + json:$.message_delivery_report.status + hash:json:$.message_delivery_report true
+}
+
 func ExampleSvix() {
 	p := provider.Svix("whsec_ZmFrZSBzZWNyZXQgZm9yIHRlc3Rz")
 	show(p, sample(p, "evt_1", ""))
 	// Output: invoice.paid evt_1 header:svix-id true
+}
+
+func ExampleTelegram() {
+	p := provider.Telegram("fake-secret")
+	show(p, sample(p, "101", ""))
+	// Output: 101 json:$.update_id false
 }
 
 func ExampleTelnyx() {

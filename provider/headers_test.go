@@ -21,6 +21,20 @@ var schemes = []string{"hmac", "standard", "svix"}
 // documented are headers that senders document besides those that an entry takes something from. Headers that hold the
 // secret itself, such as X-Gitlab-Token, are passed on by nobody.
 var documented = map[string]string{
+	"paystack":          "X-Paystack-Signature",
+	"flutterwave":       "Flutterwave-Signature",
+	"checkout":          "Cko-Signature",
+	"bigcommerce":       "Webhook-Id Webhook-Timestamp Webhook-Signature",
+	"airwallex":         "X-Signature X-Timestamp",
+	"persona":           "Persona-Signature",
+	"lob":               "Lob-Signature Lob-Signature-Timestamp",
+	"elevenlabs":        "ElevenLabs-Signature",
+	"cloudinary":        "X-Cld-Signature X-Cld-Timestamp",
+	"sinch":             "X-Sinch-Webhook-Signature X-Sinch-Webhook-Signature-Timestamp X-Sinch-Webhook-Signature-Nonce X-Sinch-Webhook-Signature-Algorithm",
+	"klaviyo":           "Klaviyo-Signature Klaviyo-Timestamp Klaviyo-Webhook-Id",
+	"mandrill":          "X-Mandrill-Signature",
+	"customerio":        "X-CIO-Signature X-CIO-Timestamp",
+	"cashfree":          "X-Webhook-Signature X-Webhook-Timestamp",
 	"adyen-platform":    "HmacSignature Protocol",
 	"aws-sns":           "X-Amz-Sns-Message-Type X-Amz-Sns-Message-Id X-Amz-Sns-Topic-Arn X-Amz-Sns-Subscription-Arn X-Amz-Sns-Rawdelivery",
 	"asana":             "X-Hook-Signature",

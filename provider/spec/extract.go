@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"hash"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -77,9 +79,10 @@ var errEnough = errors.New("enough")
 // events for later.
 func (x *extractor) batch(r *reading, by *verifier) (*hookonce.Batch, error) {
 	b := &hookonce.Batch{}
-	err := r.splitter.each(r.req.Body, func(it item) error {
+	text, form := r.batch()
+	err := r.splitter.each(text, func(it item) error {
 		b.Len++
-		b.Size += int64(it.size())
+		b.Size += int64(form.size(it))
 		return nil
 	})
 	if err != nil {
@@ -87,10 +90,10 @@ func (x *extractor) batch(r *reading, by *verifier) (*hookonce.Batch, error) {
 	}
 	b.All = func(yield func(*hookonce.Event) bool) {
 		defer r.leave()
-		_ = r.splitter.each(r.req.Body, func(it item) error { // the same items as before
+		_ = r.splitter.each(text, func(it item) error { // the same items as before
 			r.enter(it)
 			ev := x.event(r, by)
-			ev.Body = it.body()
+			ev.Body = form.body(it)
 			if !yield(&ev) {
 				return errEnough
 			}
@@ -98,6 +101,42 @@ func (x *extractor) batch(r *reading, by *verifier) (*hookonce.Batch, error) {
 		})
 	}
 	return b, nil
+}
+
+// batch returns the document that is a batch: the body, or what is in a field of the form that the body is.
+func (r *reading) batch() ([]byte, wrapping) {
+	if r.formField == "" || checkJSON(r.req.Body) == nil {
+		return r.req.Body, wrapping{}
+	}
+	document, err := r.embedded(errNotForm)
+	if err != nil {
+		return r.req.Body, wrapping{} // which cannot be read either
+	}
+	return document, wrapping{r.formField, r.fields()}
+}
+
+// wrapping is the form around a batch. The zero value is none.
+type wrapping struct {
+	field  string
+	fields url.Values
+}
+
+// body returns the body of the event that an item is: the form with the item alone in its field.
+func (w wrapping) body(it item) []byte {
+	if w.field == "" {
+		return it.body()
+	}
+	fields := maps.Clone(w.fields)
+	fields[w.field] = []string{view(it.body())}
+	return []byte(fields.Encode())
+}
+
+// size is how long that is.
+func (w wrapping) size(it item) int {
+	if w.field == "" {
+		return it.size()
+	}
+	return len(w.body(it))
 }
 
 // single extracts the event of a request that carries one.

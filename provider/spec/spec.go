@@ -28,7 +28,8 @@ type Spec struct {
 	Verify []Verify `yaml:"verify"`
 	// Form names the form field that holds the JSON document when the sender uses
 	// application/x-www-form-urlencoded. Empty: the body itself is the document. A form without that
-	// field is an event without a document.
+	// field is an event without a document. With Split, the body of an item's event is the form with that
+	// item alone in the document.
 	Form string `yaml:"form,omitempty"`
 	// Split takes a batch apart. Nil: a request is one event.
 	Split *Split `yaml:"split,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"runtime"
 	"strings"
 	"testing"
@@ -287,4 +288,51 @@ func FuzzSplit(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestBatchesInForms: each event is the form with its item alone, as an application of the sender reads it.
+func TestBatchesInForms(t *testing.T) {
+	s := batch("json:$.events[*]")
+	s.Form = "payload"
+	p := build1(t, s, Settings{})
+	inForm := func(document string) string { return url.Values{"payload": {document}, "team": {"a b"}}.Encode() }
+	formed := func(body string) *hookonce.Request {
+		req := request(t, p, body)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return req
+	}
+	for _, lazy := range []bool{false, true} {
+		req := formed(inForm(`{"to":"x","events":[{"id":"1","n":"&=%"},{"id":"2"}]}`))
+		req.Lazy = lazy
+		d, err := p.Open(req)
+		if err != nil || d.Unreadable != nil || d.Len() != 2 {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		want, size := []string{`{"to":"x","events":[{"id":"1","n":"&=%"}]}`, `{"to":"x","events":[{"id":"2"}]}`}, int64(0)
+		fields, err := s.Fields("item:$.id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ev := range d.All() {
+			size += int64(len(ev.Body))
+			if string(ev.Body) != inForm(want[0]) {
+				t.Errorf("the body of %s is %s, want %s", ev.Key, ev.Body, inForm(want[0]))
+			}
+			if got := fields.Read(ev); ev.Key == "" || got[0] != ev.Key || !ev.KeySigned {
+				t.Errorf("key %q, in the event %q", ev.Key, got)
+			}
+			want = want[1:]
+		}
+		if d.Batch != nil && d.Batch.Size != size {
+			t.Errorf("%d bytes are announced, %d come", d.Batch.Size, size)
+		}
+	}
+	for _, body := range []string{"team=a", inForm(`{"events":`), inForm("")} {
+		if d, err := p.Open(formed(body)); err != nil || d.Unreadable == nil || d.Len() != 1 || d.Events[0].Key != "" || string(d.Events[0].Body) != body {
+			t.Errorf("%s: %+v, %v", body, d, err)
+		}
+	}
+	if d := open(t, p, `{"events":[{"id":"1"},{"id":"2"}]}`); d.Len() != 2 || string(d.Events[0].Body) != `{"events":[{"id":"1"}]}` {
+		t.Errorf("JSON as it is: %+v", d)
+	}
 }
