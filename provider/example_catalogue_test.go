@@ -64,6 +64,12 @@ func ExampleBigCommerce() {
 	// Output: store/order/updated evt_1 header:webhook-id true
 }
 
+func ExampleBird() {
+	p := provider.Bird("https://shop.example/hooks", "fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: sms.outbound.delivered 12:sms.outbound5:evt_132:410f71de68632d0b67f73b885e26b41f json:$.event + json:$.payload.id + hash:json:$.payload true
+}
+
 func ExampleBitbucket() {
 	p := provider.Bitbucket("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -136,6 +142,12 @@ func ExampleCoinbaseCommerce() {
 	// Output: charge:confirmed evt_1 json:$.event.id true
 }
 
+func ExampleContentful() {
+	p := provider.Contentful("https://shop.example/hooks", "fakefakefakefakefakefakefakefakefakefakefakefakefakefakefakefake")
+	show(p, sample(p, "evt_1", ""))
+	// Output: ContentManagement.Entry.publish 31:ContentManagement.Entry.publish5:evt_132:07d299f00d8353043f33086b2f8821c1 header:X-Contentful-Topic + json:$.sys.id + hash:json:$ false
+}
+
 func ExampleCustomerIO() {
 	p := provider.CustomerIO("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -166,16 +178,16 @@ func ExampleDropbox() {
 	// Output: false
 }
 
-func ExampleEBay() {
-	p := provider.EBay("https://shop.example/in", "fake-verify-token", "sandbox:fake-client:fake-secret")
-	fmt.Println(p.Name(), p.Spec().Event.Key)
-	// Output: ebay [[json:$.notification.notificationId]]
-}
-
 func ExampleEasyPost() {
 	p := provider.EasyPost("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: tracker.updated evt_1 json:$.id true
+}
+
+func ExampleEBay() {
+	p := provider.EBay("https://shop.example/in", "fake-verify-token", "sandbox:fake-client:fake-secret")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: ebay [[json:$.notification.notificationId]]
 }
 
 func ExampleElevenLabs() {
@@ -202,16 +214,16 @@ func ExampleForgejo() {
 	// Output: issues.opened evt_1 header:X-Forgejo-Delivery false
 }
 
-func ExampleGitLab() {
-	p := provider.GitLab("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: merge_request.open evt_1 header:Idempotency-Key false
-}
-
 func ExampleGitea() {
 	p := provider.Gitea("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: issues.opened evt_1 header:X-Gitea-Delivery false
+}
+
+func ExampleGitLab() {
+	p := provider.GitLab("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: merge_request.open evt_1 header:Idempotency-Key false
 }
 
 func ExampleGoCardless() {
@@ -262,12 +274,6 @@ func ExampleKlaviyo() {
 	// Output: event:klaviyo.email_delivered 29:event:klaviyo.email_delivered5:evt_1 item:$.topic + item:$.external_id true
 }
 
-func ExampleLINE() {
-	p := provider.LINE("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: message evt_1 item:$.webhookEventId true
-}
-
 func ExampleLaunchDarkly() {
 	p := provider.LaunchDarkly("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -280,6 +286,12 @@ func ExampleLemonSqueezy() {
 	// Output: order_created 13:order_created6:orders5:evt_132:711c6d825d89bd8a3d12ce0c4f8fd07c json:$.meta.event_name + json:$.data.type + json:$.data.id + hash:json:$.data.attributes true
 }
 
+func ExampleLINE() {
+	p := provider.LINE("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: message evt_1 item:$.webhookEventId true
+}
+
 func ExampleLinear() {
 	p := provider.Linear("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -290,12 +302,6 @@ func ExampleLob() {
 	p := provider.Lob("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: letter.delivered evt_1 json:$.id true
-}
-
-func ExampleMSGraph() {
-	p := provider.MSGraph("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: updated 36:7f105c7d-0000-4000-8000-0000000010015:evt_1 item:$.subscriptionId + item:$.id false
 }
 
 func ExampleMailgun() {
@@ -332,6 +338,12 @@ func ExampleMollieClassic() {
 	p := provider.MollieClassic("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: evt_1 form:id false
+}
+
+func ExampleMSGraph() {
+	p := provider.MSGraph("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: updated 36:7f105c7d-0000-4000-8000-0000000010015:evt_1 item:$.subscriptionId + item:$.id false
 }
 
 func ExampleMux() {
@@ -392,6 +404,12 @@ func ExamplePlaid() {
 	p := provider.Plaid("sandbox:fake-client:fake-secret")
 	fmt.Println(p.Name(), p.Spec().Event.Key)
 	// Output: plaid []
+}
+
+func ExamplePlivo() {
+	p := provider.Plivo("https://shop.example/hooks", "fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: delivered 5:evt_19:delivered form:MessageUUID + form:Status + form:ErrorCode false
 }
 
 func ExamplePostmark() {

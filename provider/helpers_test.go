@@ -25,6 +25,8 @@ func secretFor(s spec.Spec) string {
 		return "sandbox:fake-client:fake-secret"
 	case s.Name == "braintree":
 		return "fake-public:fake-private"
+	case s.Name == "contentful":
+		return strings.Repeat("fake", 16)
 	case v.Kind == spec.Basic:
 		return "fake-user:fake-password"
 	case v.Key == spec.KeyPEM:
@@ -48,6 +50,8 @@ func otherSecretFor(s spec.Spec) string {
 	switch v := s.Verify[0]; {
 	case s.Name == "braintree":
 		return "fake-public:other-private"
+	case s.Name == "contentful":
+		return strings.Repeat("else", 16)
 	case v.Kind == spec.Basic:
 		return "fake-user:other-password"
 	case v.Key == spec.KeyWhsec:
