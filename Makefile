@@ -50,6 +50,7 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 	go test ./cmd/hookonce -run TestCommandsPage -update
 	go test ./internal/gateway -run TestMetricsStandInAPage -update
 	go test ./internal/tally -run TestWordsStandInAPage -update
+	go test ./internal/diagnose -run TestCausesStandInAPage -update
 	go test ./internal/alert -run TestRulesStandInAPage -update
 
 test: servers check build ## everything CI checks

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/diagnose"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -25,6 +25,9 @@ const verifyHelp = `Verify takes a request as it was captured and says what a so
 authentic and if not why, each event's key and where it comes from, what a repeat would do, and how
 the request would be answered. Nothing is stored. Nothing is sent either, with one exception: PayPal,
 Amazon SNS, Plaid and eBay publish the keys that they sign with, and those are fetched from them.
+
+Where a request is rejected, the first line names the cause: the change to the body, the headers,
+the URL or the secret with which it would have been verified, or else what it looks like.
 
 The body must be the raw bytes of the request, unchanged to the last line break. Signed times are
 judged by the clock, so a request from the past needs --now with the time of its arrival.
@@ -61,10 +64,18 @@ func newVerifyCommand(w *env) *cobra.Command {
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			v, err := o.verify(w)
-			if err != nil {
-				return &usageError{c.CommandPath(), err}
+			if v != nil {
+				if written := o.write(w, v); written != nil {
+					return written
+				}
 			}
-			return o.report(w, v)
+			switch {
+			case err != nil:
+				return &usageError{c.CommandPath(), err}
+			case v.Verified || v.Handshake != nil:
+				return nil
+			}
+			return errors.New("the request is not verified: " + cmp.Or(v.Code, "it cannot be decided now"))
 		},
 	}
 	f := c.Flags()
@@ -84,7 +95,8 @@ func newVerifyCommand(w *env) *cobra.Command {
 	return c
 }
 
-// verify looks at the request. Its errors are mistakes of whoever asks.
+// verify looks at the request. Its errors are mistakes of whoever asks; with a secret of another form than the sender's comes what
+// the request says of it.
 func (o *verifyOptions) verify(w *env) (*verification, error) {
 	known, err := specification(o.provider, o.spec)
 	if err != nil {
@@ -98,12 +110,21 @@ func (o *verifyOptions) verify(w *env) (*verification, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := build(known, o.spec, settings)
-	if err != nil {
+	c := diagnose.Capture{Spec: known, Settings: settings, Request: req, Arrived: o.now != "", Environ: w.environ}
+	c.Provider, err = build(known, o.spec, settings)
+	switch {
+	case errors.Is(err, spec.ErrSecret):
+		v := &verification{Provider: known.Name, Secrets: len(settings.Secrets), Items: []verifiedItem{}, Reason: withoutPrefix(err)}
+		v.explain(c.Why(err))
+		return v, err
+	case err != nil:
 		return nil, err
 	}
-	return judge(p, settings, req), nil
+	return judge(c), nil
 }
+
+// withoutPrefix returns the text of an error about a secret without the flag that it came by.
+func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "--secret: ") }
 
 func (o *verifyOptions) settings(w *env) (spec.Settings, error) {
 	s := spec.Settings{URL: o.registered(), Handshakes: o.handshakes || o.token != ""}
@@ -166,22 +187,13 @@ func (o *verifyOptions) request(w *env) (*hookonce.Request, error) {
 	return req, nil
 }
 
-// report writes the result. A rejection is a failure of the command.
-func (o *verifyOptions) report(w *env, v *verification) error {
+// write writes the result.
+func (o *verifyOptions) write(w *env, v *verification) error {
 	if o.json {
-		enc := json.NewEncoder(w.out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(v); err != nil {
-			return err
-		}
-	} else {
-		v.print(w.out)
+		return printJSON(w, v)
 	}
-	if v.Verified || v.Handshake != nil {
-		return nil
-	}
-	return errors.New("the request is not verified: " + cmp.Or(v.Code, "it cannot be decided now"))
+	v.print(w.out)
+	return nil
 }
 
 // verification is what a source would make of a request.
@@ -190,8 +202,14 @@ type verification struct {
 	// Reason is why the request is rejected, or why no event can be read from one that is verified.
 	Reason string `json:"reason"`
 	// Code is one of hookonce's closed set of reasons.
-	Code     string `json:"code,omitempty"`
-	Hint     string `json:"hint,omitempty"`
+	Code string `json:"code,omitempty"`
+	// Cause is one of the words of package diagnose, Explanation what it means here, and Hint what to do. Proven says that the
+	// request was verified without what the word names.
+	Cause       diagnose.Word `json:"cause,omitempty"`
+	Explanation string        `json:"explanation,omitempty"`
+	Proven      bool          `json:"proven,omitempty"`
+	Hint        string        `json:"hint,omitempty"`
+
 	Provider string `json:"provider"`
 	// Covers says what the signature binds, and Secret is the number of the one that matched.
 	Covers    string          `json:"covers,omitempty"`
@@ -236,19 +254,36 @@ func newAnswer(a hookonce.Answer) verifiedAnswer {
 }
 
 // judge opens the request and says what came of it.
-func judge(p *spec.Provider, settings spec.Settings, req *hookonce.Request) *verification {
-	known := p.Spec()
-	v := &verification{Provider: p.Name(), Secrets: len(settings.Secrets), Items: []verifiedItem{}}
+func judge(c diagnose.Capture) *verification {
+	p, req := c.Provider, c.Request
+	v := &verification{Provider: p.Name(), Secrets: len(c.Settings.Secrets), Items: []verifiedItem{}}
 	d, err := p.Open(req)
 	if err != nil {
-		v.refuse(p, settings, req, err)
+		v.refuse(p, err)
+		v.explain(c.Why(err))
 	} else {
 		v.accept(p, d)
 	}
-	if v.Hint == "" && v.Handshake == nil && !settings.Handshakes && looksLikeHandshake(known, settings, req) {
-		v.Hint = "this looks like a handshake; it is answered where handshakes are enabled: try --handshakes, and --token if it asks for one"
+	if v.Hint == "" || v.Code != "" && !v.Proven {
+		v.suspectHandshake(c)
 	}
 	return v
+}
+
+// suspectHandshake says so if the request would be answered, or refused for its token, if handshakes were enabled.
+func (v *verification) suspectHandshake(c diagnose.Capture) {
+	if v.Handshake != nil || c.Settings.Handshakes || !looksLikeHandshake(c.Provider.Spec(), c.Settings, c.Request) {
+		return
+	}
+	v.Hint = "try --handshakes, and --token if it asks for one: handshakes are answered where they are enabled"
+	if v.Code != "" {
+		v.explain(diagnose.Cause{Word: diagnose.Challenge, Text: "this looks like a handshake, and those are not answered here", Mend: v.Hint})
+	}
+}
+
+// explain fills in what is behind a rejection.
+func (v *verification) explain(c diagnose.Cause) {
+	v.Cause, v.Explanation, v.Proven, v.Hint = c.Word, c.Text, c.Proven, c.Mend
 }
 
 // accept fills in what a verified request or a handshake carries.
@@ -273,7 +308,7 @@ func (v *verification) accept(p *spec.Provider, d *hookonce.Verified) {
 }
 
 // refuse fills in why the request is not authentic, or why that cannot be decided.
-func (v *verification) refuse(p *spec.Provider, settings spec.Settings, req *hookonce.Request, err error) {
+func (v *verification) refuse(p *spec.Provider, err error) {
 	profile := p.Profile()
 	var rej *hookonce.RejectError
 	if !errors.As(err, &rej) {
@@ -281,15 +316,6 @@ func (v *verification) refuse(p *spec.Provider, settings spec.Settings, req *hoo
 		return
 	}
 	v.Reason, v.Code, v.Answer.Status = rej.Error(), rej.Reason, profile.Refusal(http.StatusUnauthorized, err)
-	switch rej.Reason {
-	case hookonce.ReasonTimestampOld, hookonce.ReasonTimestampFuture:
-		v.Hint = "the time of arrival is taken to be " + req.Now.UTC().Format(time.RFC3339) + " (--now " + strconv.FormatInt(req.Now.Unix(), 10) +
-			"); for a request that was captured earlier, give its own with --now"
-	case hookonce.ReasonSignatureMismatch:
-		if p.Spec().SignsURL() && settings.URL == "" {
-			v.Hint = "the signature covers the URL, which is not given: it is --url, or --signed-url where it is registered with the sender as another one"
-		}
-	}
 }
 
 // looksLikeHandshake reports whether the request would be answered, or refused for its token, if
@@ -375,13 +401,14 @@ func (v *verification) print(out io.Writer) {
 		fmt.Fprintf(out, "verified as %s: %s; secret %d of %d matched\n", v.Provider, covered(v.Covers), v.Secret, v.Secrets)
 	case v.Handshake != nil:
 		fmt.Fprintf(out, "handshake of %s\n", v.Provider)
-	case v.Code == "":
+	case v.Code == "" && v.Cause == "":
 		fmt.Fprintf(out, "not decided, as %s\n", v.Provider)
 	default:
-		fmt.Fprintf(out, "rejected as %s\n", v.Provider)
+		fmt.Fprintf(out, "rejected as %s: %s\n", v.Provider, v.Explanation)
 	}
-	line(out, "why", v.Reason)
-	line(out, "hint", v.Hint)
+	line(out, "do", v.Hint)
+	line(out, "why", strings.TrimPrefix(v.Reason, v.Code+": "))
+	line(out, "reason", v.Code)
 	for i := range v.Items {
 		fmt.Fprintf(out, "\nevent %d of %d\n", i+1, len(v.Items))
 		v.Items[i].print(out)
@@ -389,8 +416,10 @@ func (v *verification) print(out io.Writer) {
 	if v.Verified && v.Handshake == nil && v.Reason == "" && len(v.Items) == 0 {
 		line(out, "events", "none: an empty batch is acknowledged")
 	}
-	fmt.Fprintln(out)
-	line(out, "answer", v.Answer.String())
+	if v.Answer.Status != 0 {
+		fmt.Fprintln(out)
+		line(out, "answer", v.Answer.String())
+	}
 }
 
 func (e *verifiedItem) print(out io.Writer) {

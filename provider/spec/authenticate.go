@@ -18,7 +18,7 @@ type verifier struct {
 	matcher matcher
 	sign    []value
 	join    string
-	signed  string // what is signed, for error messages
+	signed  string // what is signed, in words
 	covers  Coverage
 	perItem bool
 	scheme  Scheme
@@ -209,8 +209,31 @@ func (v *verifier) mismatch(r *reading, candidates int) error {
 	case v.signs(kindURL):
 		hint = "check the secret, and that the URL is exactly the one registered with the provider"
 	}
-	return incoming.Reject(hookonce.ReasonSignatureMismatch, "none of the %d signatures in %s was made over %s with any of the secrets; %s",
-		candidates, v.carrier.where, v.signed, hint)
+	which := "the signature in " + v.carrier.where + " was not"
+	if candidates > 1 {
+		which = fmt.Sprintf("none of the %d signatures in %s was", candidates, v.carrier.where)
+	}
+	return incoming.Reject(hookonce.ReasonSignatureMismatch, "%s made over %s with any of the secrets; %s", which, v.signed, hint)
+}
+
+// inWords names what is signed, for error messages. Fixed texts between the parts are left out.
+func inWords(sign []value) string {
+	words := map[kind]string{kindBody: "the body", kindURL: "the URL", kindTS: "the time", kindID: "the id", kindMethod: "the method"}
+	var names []string
+	for i := range sign {
+		name, simple := words[sign[i].kind]
+		switch {
+		case sign[i].kind == kindConst || sign[i].kind == kindSecret:
+			continue
+		case !simple:
+			name = sign[i].describe()
+		}
+		names = append(names, name)
+	}
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+	return strings.Join(names, "")
 }
 
 // fresh applies the tolerance to the signed time.

@@ -136,7 +136,6 @@ func (p *Provider) bindSigned(v *verifier, spec Verify) error {
 			return within("time", err)
 		}
 	}
-	var names []string
 	for i, text := range spec.Sign {
 		part, err := p.layout.fact(text, kindBody, kindTS, kindID, kindURL, kindMethod, kindConst, kindSortedForm, kindSecret,
 			kindJSON, kindItem, kindForm, kindQuery, kindHeader)
@@ -147,9 +146,8 @@ func (p *Provider) bindSigned(v *verifier, spec Verify) error {
 			p.layout.guard(&part)
 		}
 		v.sign = append(v.sign, part)
-		names = append(names, strings.TrimPrefix(part.origin, "const:"))
 	}
-	v.signed = strings.Join(names, cmp.Or(v.join, " "))
+	v.signed = inWords(v.sign)
 	return nil
 }
 

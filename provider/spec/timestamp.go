@@ -3,6 +3,8 @@ package spec
 import (
 	"strconv"
 	"time"
+
+	"github.com/hookonce/hookonce"
 )
 
 // Times outside these bounds are not believed: databases and formats disagree about them.
@@ -83,4 +85,20 @@ func parseDigits(text string, most int64) (int64, bool) {
 		}
 	}
 	return n, true
+}
+
+// SignedTime returns when a request was signed, as it says itself, and whether it says that. Nothing of it is verified: it is for
+// people who look at a captured request. A time in a token is not read.
+func (p *Provider) SignedTime(req *hookonce.Request) (time.Time, bool) {
+	for i := range p.verifiers {
+		v, r := &p.verifiers[i], p.reading(req)
+		line := ""
+		if v.kind != Code {
+			line, _ = v.carrier.line(r)
+		}
+		if v.timestamp(r, line) == nil && !r.at.IsZero() {
+			return r.at, true
+		}
+	}
+	return time.Time{}, false
 }
