@@ -104,7 +104,11 @@ func readList(r *Report, key string, v List, e Entry) Given {
 			continue
 		}
 		if n.Form != IsScalar {
-			r.Fault(n.At, "an element of %s is %s; write a single value, in quotes if it has a colon", key, n.Form)
+			quote := ""
+			if n.Form == IsMapping {
+				quote = ", in quotes if it has a colon"
+			}
+			r.Fault(n.At, "an element of %s is %s; write a single value%s", key, n.Form, quote)
 			continue
 		}
 		g.Texts = append(g.Texts, Written{Text: *n.Scalar, At: n.At})
