@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -215,24 +216,26 @@ func (d *dashboard) lookup(r *http.Request, ref hookonce.Ref) (hookonce.Claim, e
 }
 
 // giveBack ends an attempt that will not come to an outcome, so that the next copy of the event tries again.
-func (d *dashboard) giveBack(r *http.Request, reason string) (to string, err error) {
+func (d *dashboard) giveBack(r *http.Request, reason string) (*change, error) {
 	ref := hookonce.Ref{Source: r.PostFormValue("source"), Key: r.PostFormValue("key")}
 	c, err := d.lookup(r, ref)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if !d.shown(c).Free() || strconv.FormatInt(c.Token, 10) != r.PostFormValue("attempt") {
-		return "", refuse(http.StatusConflict, "the claim has changed since: nobody needs to give it back")
+	attempt := strconv.FormatInt(c.Token, 10)
+	if !d.shown(c).Free() || attempt != r.PostFormValue("attempt") {
+		return nil, refuse(http.StatusConflict, "the claim has changed since: nobody needs to give it back")
 	}
 	by := d.visitor(r).Name
-	// What may have happened outside may have happened all the same: a pin stays.
-	err = d.store.Fail(r.Context(), c, hookonce.Failure{Err: errors.New("given back by " + by + ": " + reason), Pin: c.Pinned != 0})
-	switch {
-	case errors.Is(err, hookonce.ErrStale), errors.Is(err, hookonce.ErrNotFound):
-		return "", refuse(http.StatusConflict, "the claim has changed at the same moment: nobody needs to give it back")
-	case err != nil:
-		return "", err
-	}
-	d.log.InfoContext(r.Context(), "dashboard: a claim was given back", "by", by, "reason", reason, "source", ref.Source, "key", ref.Key, "attempt", c.Token)
-	return "/claim?" + url.Values{"source": {ref.Source}, "key": {ref.Key}}.Encode(), nil
+	return &change{Change{By: by, Reason: reason, Action: GiveBack, What: "claim of " + of(ref) + ", attempt " + attempt}, func(ctx context.Context) error {
+		// What may have happened outside may have happened all the same: a pin stays.
+		err := d.store.Fail(ctx, c, hookonce.Failure{Err: errors.New("given back by " + by + ": " + reason), Pin: c.Pinned != 0})
+		if errors.Is(err, hookonce.ErrStale) || errors.Is(err, hookonce.ErrNotFound) {
+			return refuse(http.StatusConflict, "the claim has changed at the same moment: nobody needs to give it back")
+		}
+		return err
+	}, "/claim?" + url.Values{"source": {ref.Source}, "key": {ref.Key}}.Encode()}, nil
 }
+
+// of names the event of a claim, for people.
+func of(ref hookonce.Ref) string { return ref.Key + " from " + ref.Source }

@@ -18,7 +18,10 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/dashboard/frame"
@@ -30,8 +33,34 @@ import (
 type Option func(*dashboard)
 
 // WithActions lets those change something for whom may returns true: have a dead effect carried out again, and give back a
-// claim that is stuck. They are asked for a reason, which is logged with their name. Without this option nobody can.
+// claim that is stuck. They are asked for a reason, which is logged with their name, and recorded where [WithRecord] says so.
+// Without this option nobody can.
 func WithActions(may func(*http.Request) bool) Option { return func(d *dashboard) { d.may = may } }
+
+// WithRecord has every change put on record before it is made, such as in a program's own audit log. An error of record refuses
+// the change: the visitor is answered 503, and the log has the error. Record has five seconds, together with the change. What is
+// on record was allowed, and may have failed all the same: the log says what was done. Without this option the log is all there is.
+func WithRecord(record func(context.Context, Change) error) Option {
+	return func(d *dashboard) { d.record = record }
+}
+
+// Change is something that a visitor is about to do.
+type Change struct {
+	// By is the visitor's name, as authorize returned it, and Reason why they do it: 1 to 500 bytes, in their words.
+	By, Reason string
+	Action     Action
+	// What it is done to, for people: "effect 7, mail, of evt_1 from billing" or "claim of evt_1 from billing, attempt 3".
+	What string
+}
+
+// Action is a kind of [Change].
+type Action string
+
+// The actions.
+const (
+	Redrive  Action = "redrive"   // a dead effect is carried out again
+	GiveBack Action = "give_back" // a claim that is stuck, or held without a deadline, fails, so that the next copy of its event tries again
+)
 
 // WithLogger sets where changes are logged, and what is wrong with a page. The default is [slog.Default].
 func WithLogger(l *slog.Logger) Option { return func(d *dashboard) { d.log = l } }
@@ -76,12 +105,13 @@ func Handler(store hookonce.Inspector, authorize func(r *http.Request) (name str
 	case authorize == nil:
 		panic("dashboard: Handler needs a function that says who may look; dashboard.Local lets in this machine alone")
 	}
-	d := &dashboard{store: store, log: slog.Default(), now: time.Now, may: func(*http.Request) bool { return false }}
+	d := &dashboard{store: store, log: slog.Default(), now: time.Now, may: func(*http.Request) bool { return false },
+		record: func(context.Context, Change) error { return nil }}
 	for _, o := range opts {
 		o(d)
 	}
-	if d.may == nil || d.log == nil || d.now == nil {
-		panic("dashboard: WithActions, WithLogger and WithClock do not take nil")
+	if d.may == nil || d.record == nil || d.log == nil || d.now == nil {
+		panic("dashboard: WithActions, WithRecord, WithLogger and WithClock do not take nil")
 	}
 	d.admin, _ = store.(hookonce.EffectAdmin)
 	d.tallier, _ = store.(hookonce.Tallier)
@@ -118,6 +148,7 @@ type dashboard struct {
 	admin   hookonce.EffectAdmin // nil: it has no outbox
 	tallier hookonce.Tallier     // nil: it keeps nothing that was counted
 	may     func(*http.Request) bool
+	record  func(context.Context, Change) error
 	log     *slog.Logger
 	now     func() time.Time
 	version string
@@ -152,7 +183,7 @@ var pages = []struct {
 }
 
 // changes is the table of what can be done.
-var changes = map[string]func(*dashboard, *http.Request, string) (to string, err error){
+var changes = map[string]func(*dashboard, *http.Request, string) (*change, error){
 	"POST /claim":  (*dashboard).giveBack,
 	"POST /effect": (*dashboard).redrive,
 }
@@ -201,8 +232,15 @@ func (d *dashboard) load(r *http.Request, load func(*dashboard, *http.Request) (
 // maxReason bounds the reason for a change, in bytes.
 const maxReason = 500
 
-// change does something for a reason, and leads to where it can be seen.
-func (d *dashboard) change(r *http.Request, do func(*dashboard, *http.Request, string) (to string, err error)) (*frame.Page, error) {
+// change is what a visitor asked for, once nothing speaks against it.
+type change struct {
+	Change
+	do func(context.Context) error
+	to string // where it can be seen
+}
+
+// change puts what a visitor asks for on record, does it, and leads to where it can be seen.
+func (d *dashboard) change(r *http.Request, prepare func(*dashboard, *http.Request, string) (*change, error)) (*frame.Page, error) {
 	if !d.may(r) {
 		return nil, refuse(http.StatusForbidden, "you may look, and change nothing")
 	}
@@ -210,8 +248,24 @@ func (d *dashboard) change(r *http.Request, do func(*dashboard, *http.Request, s
 	if reason == "" || len(reason) > maxReason {
 		return nil, refuse(http.StatusUnprocessableEntity, "a change needs a reason, of 500 bytes at most")
 	}
+	if !utf8.ValidString(reason) || strings.ContainsFunc(reason, unicode.IsControl) {
+		return nil, refuse(http.StatusUnprocessableEntity, "the reason is not readable text: write it in one line, without control characters")
+	}
 	return d.load(r, func(d *dashboard, r *http.Request) (*frame.Page, error) {
-		to, err := do(d, r, reason)
-		return &frame.Page{To: to}, err
+		c, err := prepare(d, r, reason)
+		if err != nil {
+			return nil, err
+		}
+		about := []any{"action", c.Action, "by", c.By, "reason", c.Reason, "what", c.What}
+		if err := d.record(r.Context(), c.Change); err != nil {
+			d.log.ErrorContext(r.Context(), "dashboard: a change could not be put on record, and was not made", append(about, "error", err)...)
+			return nil, refuse(http.StatusServiceUnavailable, "this could not be put on record, and was not done; the log says why")
+		}
+		if err := c.do(r.Context()); err != nil {
+			d.log.WarnContext(r.Context(), "dashboard: a change was not made", append(about, "error", err)...)
+			return nil, err
+		}
+		d.log.InfoContext(r.Context(), "dashboard: a change was made", about...)
+		return &frame.Page{To: c.to}, nil
 	})
 }

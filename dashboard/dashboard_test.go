@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -165,6 +166,7 @@ func TestWhoMayLookAndAct(t *testing.T) {
 		"a page of another site":         {true, form, cross, 403},
 		"an old browser on another site": {true, form, old, 403},
 		"without a reason":               {true, url.Values{"id": {"7"}}, nil, 422},
+		"with a reason that is no text":  {true, url.Values{"id": {"7"}, "reason": {"why\x00"}}, nil, 422},
 		"of an effect that is not":       {true, url.Values{"id": {"99"}, "reason": {"why"}}, nil, 404},
 	} {
 		store := &dashboardtest.Store{World: dashboardtest.Trouble}
@@ -193,7 +195,8 @@ func TestWhoMayLookAndAct(t *testing.T) {
 	}
 	for name, make := range map[string]func(){
 		"no store": func() { dashboard.Handler(nil, dashboard.Local) }, "no guard": func() { dashboard.Handler(store, nil) },
-		"no right": func() { dashboard.Handler(store, dashboard.Local, dashboard.WithActions(nil)) },
+		"no right":  func() { dashboard.Handler(store, dashboard.Local, dashboard.WithActions(nil)) },
+		"no record": func() { dashboard.Handler(store, dashboard.Local, dashboard.WithRecord(nil)) },
 	} {
 		func() {
 			defer func() {
@@ -203,6 +206,55 @@ func TestWhoMayLookAndAct(t *testing.T) {
 			}()
 			make()
 		}()
+	}
+}
+
+// What somebody does is on record before it is done, and is not done if it cannot be. What is refused leaves no record.
+func TestChangesAreOnRecord(t *testing.T) {
+	effect, claim := url.Values{"id": {"7"}, "reason": {"the mailbox is back"}}, url.Values{"source": {"shop"}, "key": {"evt_stuck"}, "attempt": {"2"}, "reason": {"its process died"}}
+	for path, c := range map[string]struct {
+		form    url.Values
+		refused url.Values // there is nothing to do
+		want    dashboard.Change
+	}{
+		"/effect": {effect, url.Values{"id": {"8"}, "reason": {"why"}},
+			dashboard.Change{By: "ann", Reason: "the mailbox is back", Action: dashboard.Redrive, What: "effect 7, mail.receipt, of evt_dead from billing"}},
+		"/claim": {claim, url.Values{"source": {"shop"}, "key": {"evt_held"}, "attempt": {"2"}, "reason": {"why"}},
+			dashboard.Change{By: "ann", Reason: "its process died", Action: dashboard.GiveBack, What: "claim of evt_stuck from shop, attempt 2"}},
+	} {
+		for _, broken := range []error{nil, errors.New("the disk is full")} {
+			var log bytes.Buffer
+			var found []dashboard.Change
+			store := &dashboardtest.Store{World: dashboardtest.Trouble}
+			d := dashboard.Handler(store, func(*http.Request) (string, bool) { return "ann", true }, dashboard.WithActions(func(*http.Request) bool { return true }),
+				dashboard.WithClock(func() time.Time { return dashboardtest.Now }), dashboard.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+				dashboard.WithRecord(func(_ context.Context, c dashboard.Change) error {
+					if n := len(store.Calls()); n > 0 {
+						t.Errorf("%s: it was done before it was on record", path)
+					}
+					found = append(found, c)
+					return broken
+				}))
+			if w := serve(d, request("POST", path, c.refused)); w.Code != http.StatusConflict || len(found) > 0 {
+				t.Errorf("%s: what cannot be done is answered %d, on record %+v", path, w.Code, found)
+			}
+			w := serve(d, request("POST", path, c.form))
+			status, calls := http.StatusSeeOther, 1
+			if broken != nil {
+				status, calls = http.StatusServiceUnavailable, 0
+			}
+			if w.Code != status || len(store.Calls()) != calls || !slices.Equal(found, []dashboard.Change{c.want}) {
+				t.Errorf("%s, with %v: %d, did %q, on record %+v", path, broken, w.Code, store.Calls(), found)
+			}
+			for _, want := range []string{"by=ann", string(c.want.Action), c.want.What, c.want.Reason} {
+				if !strings.Contains(log.String(), want) {
+					t.Errorf("%s, with %v: the log lacks %s: %s", path, broken, want, log.String())
+				}
+			}
+			if strings.Contains(w.Body.String(), "disk") {
+				t.Errorf("the visitor reads %s", w.Body)
+			}
+		}
 	}
 }
 
@@ -318,7 +370,7 @@ func TestActions(t *testing.T) {
 	if again, err := store.TakeEffects(ctx, hookonce.TakeRequest{Names: []string{"mail"}, Limit: 1, Lease: time.Minute}); err != nil || len(again) != 1 || again[0].Tries != 1 {
 		t.Errorf("taken again: %+v, %v", again, err)
 	}
-	for _, want := range []string{"by=ann", `reason="its process died"`, `reason="the mailbox is back"`, "attempt=1", "effect=1"} {
+	for _, want := range []string{"by=ann", `reason="its process died"`, `reason="the mailbox is back"`, "attempt 1", "effect 1, mail"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %s: %s", want, log.String())
 		}

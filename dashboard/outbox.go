@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -127,21 +128,27 @@ func (d *dashboard) effectOf(r *http.Request, text string) (e hookonce.QueuedEff
 }
 
 // redrive has a dead effect carried out again.
-func (d *dashboard) redrive(r *http.Request, reason string) (to string, err error) {
+func (d *dashboard) redrive(r *http.Request, reason string) (*change, error) {
 	e, err := d.effectOf(r, r.PostFormValue("id"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if d.admin == nil {
-		return "", refuse(http.StatusConflict, "this store has no outbox that can be looked after")
-	}
-	err = d.admin.RedriveEffect(r.Context(), e.ID)
+	alive := refuse(http.StatusConflict, "the effect is not dead any more")
 	switch {
-	case errors.Is(err, hookonce.ErrStale), errors.Is(err, hookonce.ErrNotFound):
-		return "", refuse(http.StatusConflict, "the effect is not dead any more")
-	case err != nil:
-		return "", err
+	case d.admin == nil:
+		return nil, refuse(http.StatusConflict, "this store has no outbox that can be looked after")
+	case e.State != hookonce.StateDead:
+		return nil, alive
 	}
-	d.log.InfoContext(r.Context(), "dashboard: an effect is to be carried out again", "by", d.visitor(r).Name, "reason", reason, "effect", e.ID, "name", e.Name)
-	return d.shownEffect(e).Address(), nil
+	what := "effect " + strconv.FormatInt(e.ID, 10) + ", " + e.Name
+	if e.Key != "" {
+		what += ", of " + of(e.Ref)
+	}
+	return &change{Change{By: d.visitor(r).Name, Reason: reason, Action: Redrive, What: what}, func(ctx context.Context) error {
+		err := d.admin.RedriveEffect(ctx, e.ID)
+		if errors.Is(err, hookonce.ErrStale) || errors.Is(err, hookonce.ErrNotFound) {
+			return alive
+		}
+		return err
+	}, d.shownEffect(e).Address()}, nil
 }

@@ -36,7 +36,7 @@ func (g *Gateway) adminMux(ready, questions http.Handler) *http.ServeMux {
 	mux.Handle(api.Base+"/", g.guard.Protect(questions))
 	var pages http.Handler // of the library, once the store is open
 	if g.library.store != nil {
-		pages = g.library.pages(g.opt)
+		pages = g.library.pages(g.opt, g.store.RecordAudit)
 	}
 	mux.Handle("/", dashboard.New(dashboard.Options{
 		Library: pages,

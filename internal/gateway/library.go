@@ -13,13 +13,14 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/dashboard/frame"
 	"github.com/hookonce/hookonce/internal/inspect"
+	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 	"github.com/hookonce/hookonce/internal/overview"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
-// library looks at the library's tables in the journal's database, for people: it has one connection, and that only while
-// somebody looks.
+// library looks at the library's tables in the journal's database, for people and for the overview. It has one connection of its
+// own: the overview asks once a minute what was reconciled, and between its questions the connection is closed.
 type library struct {
 	db    *sql.DB
 	store *sqlstore.Store
@@ -46,7 +47,7 @@ func openLibrary(in storePlan, store *journalStore, now func() time.Time) (l lib
 	return l, nil
 }
 
-// libraryIdle is how long the connection is kept after somebody looked.
+// libraryIdle is how long the connection is kept after a question.
 const libraryIdle = 15 * time.Second
 
 func (l library) close() error {
@@ -57,11 +58,15 @@ func (l library) close() error {
 }
 
 // pages are those of the library's tables, in the gateway's dashboard: whoever was let in there may look, and operators may act.
-func (l library) pages(o Options) http.Handler {
+// What they do is in the audit log before it is done.
+func (l library) pages(o Options, record func(context.Context, journal.Audit) error) http.Handler {
 	return dashboard.Handler(l.store, func(r *http.Request) (string, bool) {
 		v := api.VisitorOf(r.Context())
 		return v.Name, v.Name != ""
 	}, dashboard.WithActions(func(r *http.Request) bool { return api.VisitorOf(r.Context()).Role == api.Operator }),
+		dashboard.WithRecord(func(ctx context.Context, c dashboard.Change) error {
+			return record(ctx, journal.Audit{At: o.Now(), By: c.By, Reason: c.Reason, Action: journal.Action(c.Action), Filter: c.What})
+		}),
 		dashboard.WithHome("Gateway", "/"), dashboard.WithVersion(o.Version), dashboard.WithClock(o.Now), dashboard.WithLogger(o.Logger))
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -19,7 +20,8 @@ import (
 func TestLibraryInTheDashboard(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		cfg := configured(store, newSink(t).URL)
-		cfg.AdminTokens = []config.AdminToken{{Name: "reader", Token: settings.Literal("a-fake-token-for-reading"), Role: config.RoleRead}}
+		cfg.AdminTokens = []config.AdminToken{{Name: "reader", Token: settings.Literal("a-fake-token-for-reading"), Role: config.RoleRead},
+			{Name: "ada", Token: settings.Literal("a-fake-token-for-operators"), Role: config.RoleOperator}}
 		g := start(t, cfg)
 		ctx := t.Context()
 		if _, err := g.library.store.Claim(ctx, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "app", Key: "evt_1"}}); err != nil {
@@ -49,6 +51,30 @@ func TestLibraryInTheDashboard(t *testing.T) {
 		}
 		if res := (call{method: "POST", path: "/library/claim", token: "a-fake-token-for-reading", body: "x"}).do(t, g, nil); res.StatusCode != http.StatusForbidden {
 			t.Errorf("a reader changes something: %d", res.StatusCode)
+		}
+		give := url.Values{"source": {"app"}, "key": {"evt_1"}, "attempt": {"1"}, "reason": {"its process died"}}
+		req, err := http.NewRequest("POST", "http://"+g.AdminAddr().String()+"/library/claim", strings.NewReader(give.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Authorization": {"Bearer a-fake-token-for-operators"}, "Accept": {"application/json"}}
+		res, err := client(t).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		c, err := g.library.store.Lookup(ctx, hookonce.Ref{Source: "app", Key: "evt_1"})
+		if err != nil || c.State != hookonce.StateFailed {
+			t.Errorf("given back, with %d: %+v, %v", res.StatusCode, c, err)
+		}
+		var audits api.AuditList
+		(call{method: "GET", path: api.Base + "/audit", token: "a-fake-token-for-reading"}).do(t, g, &audits)
+		if len(audits.Audit) != 1 {
+			t.Fatalf("on record is %+v", audits.Audit)
+		}
+		a := audits.Audit[0]
+		if got := strings.Join([]string{a.By, a.Reason, a.Action, a.What}, "; "); got != "ada; its process died; give_back; claim of evt_1 from app, attempt 1" {
+			t.Errorf("on record is %s", got)
 		}
 		var all api.Overview
 		(call{method: "GET", path: api.Base + "/overview", token: "a-fake-token-for-reading"}).do(t, g, &all)

@@ -18,7 +18,7 @@ type Audit struct {
 	By, Reason string
 	Action     Action
 	// Filter says to what: a destination, which deliveries were replayed ([Replay.Text]), the fingerprint of alerts, with
-	// stars for any, or what of which event was looked at.
+	// stars for any, what of which event was looked at, or which effect or claim of the library was changed.
 	Filter string
 	// Count is how many deliveries a replay made due; else 0.
 	Count int64
@@ -39,6 +39,9 @@ const (
 	ActionTest        Action = "test" // whether an address is told
 
 	ActionLook Action = "look" // at the body or the headers of an event
+
+	ActionRedrive  Action = "redrive"   // an effect of the library's outbox
+	ActionGiveBack Action = "give_back" // a claim of the library
 )
 
 // Record returns the audit log of a pause, or of its end.
