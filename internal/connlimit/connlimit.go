@@ -46,6 +46,9 @@ type Options struct {
 	Group func(*http.Request) string
 	// Spares is how many file descriptors are kept back, for connections that come when the process has no others.
 	Spares int
+	// Waits reports whether somebody waits to be accepted. The system says that there are no descriptors before it looks whether
+	// one is needed. Nil: whenever it says so somebody does.
+	Waits func() bool
 	// Watcher is told what is done. Nil: nobody is.
 	Watcher Watcher
 }
@@ -207,7 +210,8 @@ func (l *Listener) Close() error {
 	return l.Listener.Close()
 }
 
-// exhaustedPause is how long nothing is accepted after there was no descriptor for it, and no spare one either.
+// exhaustedPause is how long nothing is accepted after there was no descriptor for it, and nobody needed one or there was no spare
+// one either.
 const exhaustedPause = 10 * time.Millisecond
 
 // Accept returns the next connection that the limits have room for. It never fails for want of descriptors: it makes
@@ -221,6 +225,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 				return c, nil
 			}
 		case exhausted(err):
+			if l.opt.Waits != nil && !l.opt.Waits() { // nobody needs room, and who is there keeps theirs
+				time.Sleep(exhaustedPause)
+				continue
+			}
 			l.opt.Watcher.Exhausted(err)
 			if !l.relieve() {
 				time.Sleep(exhaustedPause)

@@ -170,6 +170,30 @@ func TestDescriptors(t *testing.T) {
 	})
 }
 
+// That the system has no descriptors concerns nobody while nobody comes: nobody is cut for it, nor told.
+func TestNoDescriptorsAndNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{T: t, tally: newTally(), in: &faked{next: make(chan any, 10)}}
+		asked := 0
+		d.Listener = connlimit.New(d.in, connlimit.Options{Limits: connlimit.Limits{Max: 100, PerAddress: 100}, Watcher: d.tally,
+			Waits: func() bool { asked++; return asked > 2 }})
+		held := d.come("192.0.2.1")
+		none := &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+		d.in.next <- none
+		d.in.next <- none
+		began := time.Now()
+		d.come("192.0.2.2")
+		if held.closed || d.exhausted > 0 || time.Since(began) != 20*time.Millisecond {
+			t.Errorf("nobody waited: closed %v, told %d times, after %s", held.closed, d.exhausted, time.Since(began))
+		}
+		d.in.next <- none
+		d.come("192.0.2.3")
+		if !held.closed || d.exhausted != 1 {
+			t.Errorf("somebody waited: closed %v, told %d times", held.closed, d.exhausted)
+		}
+	})
+}
+
 // A spare descriptor is given up as soon as there is no other, or nobody could be accepted with it.
 func TestSpareIsGivenUp(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {

@@ -59,6 +59,7 @@ func listen(name, address string, certificates *tls.Config, lim limits, metrics 
 	if err == nil {
 		own := &listener{name: name, log: log, limits: lim}
 		own.certificates.Store(certificates)
+		own.limits.connections.Waits = waits(l) // which what speaks TLS cannot say
 		if certificates != nil {
 			l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: own.certificate})
 		}
