@@ -32,13 +32,21 @@ func shownName(text string) string {
 	return masks(text)
 }
 
-// mask returns what of a body is shown masked. JSON is JSON whatever its sender calls it: curl calls everything a form.
+// mask returns what of a body is shown masked. JSON is JSON whatever its sender calls it: curl calls everything a form. So what
+// begins like JSON, and is broken or too large, is no form either, whose names could be what the text of a member says.
 func mask(body []byte, kind string) (text string, cut bool) {
 	text, cut = maskJSON(body)
-	if media, _, _ := mime.ParseMediaType(kind); text == "" && media == "application/x-www-form-urlencoded" {
+	media, _, _ := mime.ParseMediaType(kind)
+	if text == "" && media == "application/x-www-form-urlencoded" && !bytes.ContainsAny(firstByte(body), `{["`) {
 		return maskForm(string(body))
 	}
 	return text, cut
+}
+
+// firstByte returns the first byte of a body that is no white space, if there is one.
+func firstByte(body []byte) []byte {
+	body = bytes.TrimLeft(body, " \t\r\n\ufeff")
+	return body[:min(1, len(body))]
 }
 
 // maskJSON returns a JSON document with its structure, names, types and lengths, and nothing of what it says: characters are

@@ -109,6 +109,8 @@ func TestMasks(t *testing.T) {
 		"no JSON":       {kind, `{"id":"evt_1"`, ""},
 		"a form":        {"Content-Type: application/x-www-form-urlencoded; charset=utf-8\r\n", "from=%2B4917&Body=hi+there&ada%40example.com=x", "from=*****\nBody=********\n***************=*\n"},
 		"curl's JSON":   {form, `{"company":"Brown&JaneDoe&Partners"}`, "{\n  \"company\": \"**********************\"\n}"},
+		"broken JSON":   {form, `{"company":"Brown&JaneDoe=1&Partners`, ""},
+		"cut JSON":      {form, " [1, \"a&JohnSmith=b", ""},
 		"no names":      {form, "hunter2secret", "*************\n"},
 		"one name":      {form, "user=a&JohnSmith", "user=*\n*********\n"},
 		"a broken form": {"Content-Type: application/x-www-form-urlencoded\r\n", "from=%zz", ""},
