@@ -261,5 +261,5 @@ func findSilent(s *overview.Snapshot, o *overview.SourceState, at float64) (gaug
 	}
 	return g, &Alert{Severity: Ticket, Since: o.LastVerified, Count: int64(o.Silence.Missing),
 		Action:   Action{Label: "Look at the sender's own list of deliveries", Place: "the endpoint at " + o.Provider + " that posts to " + o.Path},
-		Headline: fmt.Sprintf("%s is silent since %s: in such a time there usually are %.0f minutes with events.", o.Name, clock(o.LastVerified), o.Silence.Missing)}
+		Headline: fmt.Sprintf("%s is silent since %s: in that time %.0f minutes usually have events.", o.Name, clock(o.LastVerified), o.Silence.Missing)}
 }

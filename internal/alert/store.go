@@ -105,7 +105,7 @@ func findPartitionsEnd(s *overview.Snapshot, at float64) (gauge, *Alert) {
 		return g, nil
 	}
 	return g, &Alert{Severity: Ticket, Since: end.Add(-time.Duration(at * float64(time.Second))), Action: askDoctor,
-		Headline: fmt.Sprintf("The last partition ends at %s: what comes later is deleted row by row.", clock(end))}
+		Headline: fmt.Sprintf("The last partition ends at %s: no later one could be made, and what comes then is slow to delete.", clock(end))}
 }
 
 func findStoreFull(s *overview.Snapshot, at float64) (gauge, *Alert) {

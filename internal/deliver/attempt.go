@@ -102,7 +102,7 @@ func (s *sender) report(w *journal.Work, o journal.Outcome) {
 	}
 	level, message := slog.LevelWarn, "delivery failed"
 	if o.Spared {
-		level, message = slog.LevelDebug, "delivery failed while the destination is ill, which costs no try"
+		level, message = slog.LevelDebug, "delivery failed while the destination is ill, which does not count as a try"
 	}
 	switch o.State {
 	case journal.Done:

@@ -72,7 +72,7 @@ func TestBreaker(t *testing.T) {
 				t.Fatalf("%d attempts, outcomes %v; want one probe", made.Load()-int32(3+i), n)
 			}
 			proceed(1)
-			if told := s.told(); len(told) != 1 || told[0].State != journal.Failed || !told[0].Spared || !strings.HasPrefix(told[0].Error, "status 503; it costs no try") {
+			if told := s.told(); len(told) != 1 || told[0].State != journal.Failed || !told[0].Spared || !strings.HasPrefix(told[0].Error, "status 503; it does not count as a try, because the destination is ill") {
 				t.Fatalf("after a failed probe: %+v", told)
 			}
 		}

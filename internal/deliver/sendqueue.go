@@ -91,7 +91,7 @@ func (q *sendQueue) learn(t *turn, o *journal.Outcome, v retry.Judgement) {
 	}
 	before := q.health.state
 	if q.health.learn(now, &t.try, v, q.underway-1, o.Error) && v.Result != retry.Dead && (o.State == journal.Failed || o.State == journal.Dead) {
-		o.State, o.Spared, o.Error = journal.Failed, true, o.Error+costsNoTry
+		o.State, o.Spared, o.Error = journal.Failed, true, o.Error+journal.SparedNote
 		o.Due = maxTime(q.health.until, v.Due(o.Started.Add(o.Duration), 0))
 	}
 	q.follow(before, now)
@@ -264,9 +264,6 @@ func (q *sendQueue) follow(before State, now time.Time) {
 		}
 	}
 }
-
-// costsNoTry ends the error of an attempt that costs no try.
-const costsNoTry = "; it costs no try, because the destination is ill"
 
 // seize takes the turn of an attempt that begins now or not at all. The deliverer waits for it when it is
 // stopped, until its workers are told that it is done.

@@ -156,6 +156,10 @@ type Outcome struct {
 	Rank     int64
 }
 
+// SparedNote ends the error of an attempt that is [Outcome.Spared]: people who look at it ask why there are more than there are
+// tries.
+const SparedNote = "; it does not count as a try, because the destination is ill"
+
 // ErrorText returns Error in the form that every store can hold: valid UTF-8 without NUL, cut to
 // [hookonce.MaxErrorLen] bytes.
 func (o *Outcome) ErrorText() string { return hookonce.Failure{Err: errors.New(o.Error)}.Text() }

@@ -3,6 +3,7 @@ package overview
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -351,7 +352,7 @@ func (o Outcomes) atLeast(hour Outcomes) Outcomes {
 }
 
 func failure(g *journal.FailureGroup) Failure {
-	f := Failure{Kind: string(g.Kind), Status: g.Status, Error: g.Error, Count: g.Count, Dead: g.Dead, Since: g.Since.UTC(), Latest: g.Latest.UTC()}
+	f := Failure{Kind: string(g.Kind), Status: g.Status, Error: strings.TrimSuffix(g.Error, journal.SparedNote), Count: g.Count, Dead: g.Dead, Since: g.Since.UTC(), Latest: g.Latest.UTC()}
 	for i, s := range g.Samples {
 		if i == 0 {
 			f.Source, f.Event, f.Type = s.Source, s.EventID, s.Type

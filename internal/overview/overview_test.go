@@ -75,6 +75,13 @@ func (s *store) Stats(ctx context.Context) (journal.Stats, error) {
 	return journal.Stats{Events: 7}, s.askFor(ctx, "rows")
 }
 
+// Why a delivery failed is one thing, and that the attempt was no try another.
+func TestFailuresSayWhy(t *testing.T) {
+	if f := failure(&journal.FailureGroup{Error: "status 500" + journal.SparedNote}); f.Error != "status 500" {
+		t.Errorf("it failed for %q", f.Error)
+	}
+}
+
 func newOverview(s *store) *Overview {
 	return New(Options{
 		Fleet: func(ctx context.Context) (fleet.DestinationList, error) {

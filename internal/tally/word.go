@@ -98,7 +98,7 @@ var words = slices.Concat([]Word{
 	{Attempts, OfDelivery, "Attempts that came to an end."},
 	{Done, OfDelivery, "Attempts that the destination answered with success."},
 	{Failed, OfDelivery, "Attempts that failed and are made again."},
-	{Spared, OfDelivery, "Attempts that failed while the destination was ill, which costs no try."},
+	{Spared, OfDelivery, "Attempts that failed while the destination was ill, which does not count as a try."},
 	{Dead, OfDelivery, "Attempts after which the delivery was given up."},
 	{First, OfDelivery, "First attempts at events that came for the first time, spared ones left out."},
 	{FirstFailed, OfDelivery, "Those of them that failed."},
