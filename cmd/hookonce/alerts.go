@@ -99,11 +99,22 @@ func printAlerts(w *env, list *api.AlertList) error {
 		fmt.Fprintln(w.out, "Nobody is told: name a channel under alerts.notify in the configuration.")
 		return nil
 	}
-	t := newTable(w, "", "CHANNEL | KIND | TOLD OF | WAITING")
+	t := newTable(w, "", "CHANNEL | KIND | TOLD OF | WAITING | LAST ERROR")
 	for _, c := range list.Channels {
-		t.row("", c.Name, c.Kind, joined(c.Severities), c.Waiting)
+		t.row("", c.Name, c.Kind, joined(c.Severities), c.Waiting, failure(c.Failed))
 	}
 	return t.Flush()
+}
+
+// failure says why a channel could not be told last.
+func failure(f *api.Failed) string {
+	switch {
+	case f == nil:
+		return ""
+	case f.GaveUp:
+		return clock(f.At) + ", given up: " + f.Error
+	}
+	return clock(f.At) + ": " + f.Error
 }
 
 func joined(words []string) (text string) {

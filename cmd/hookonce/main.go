@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -16,7 +15,7 @@ import (
 )
 
 func main() {
-	notify.Restrain(http.DefaultClient)
+	notify.RestrainDefaults()
 	os.Exit(execute(&env{
 		args:    os.Args,
 		environ: os.Environ(),

@@ -41,9 +41,10 @@ type evaluation struct {
 	Policy
 	rules     []alert.Rule // that are on
 	now       time.Time
+	name      string // of the installation
 	gateway   string
 	addresses []Address
-	key       func(a *journal.Alert, s State, now time.Time) string
+	key       func(fingerprint string, a *journal.Alert, s State, now time.Time) string
 	book      *journal.AlertBook
 	changes   journal.AlertChanges
 }
@@ -79,6 +80,26 @@ func (e *evaluation) correct(book *journal.AlertBook) {
 			e.changes.Put = append(e.changes.Put, *a)
 		}
 	}
+}
+
+// attend takes over what people did at other gateways about alerts of this one.
+func (e *evaluation) attend(elsewhere []journal.Alert) {
+	for i := range elsewhere {
+		if a := e.book.Find(elsewhere[i].AlertID); a != nil && attend(a, &elsewhere[i]) {
+			e.changes.Put = append(e.changes.Put, *a)
+		}
+	}
+}
+
+// attend has an alert that fires, and that nobody acknowledged, acknowledged as another gateway knows it of the same trouble. It
+// reports whether anything changed.
+func attend(a, elsewhere *journal.Alert) bool {
+	if a.State != journal.AlertFiring || elsewhere.State != journal.AlertFiring || a.AckBy != "" || elsewhere.AckBy == "" ||
+		a.Fired.Sub(elsewhere.Fired).Abs() >= window {
+		return false
+	}
+	a.AckBy, a.AckReason, a.AckAt = elsewhere.AckBy, elsewhere.AckReason, elsewhere.AckAt
+	return true
 }
 
 // hold moves an alert that holds.
@@ -231,8 +252,9 @@ func (e *evaluation) record(a *journal.Alert, event journal.AlertEvent, text str
 
 // tell has addresses told.
 func (e *evaluation) tell(a *journal.Alert, says *alert.Alert, state State, to []string) {
+	fingerprint := Fingerprint(e.name, a.Fingerprint())
 	n := Notification{
-		Key: e.key(a, state, e.now), Fingerprint: a.Fingerprint(), Transition: a.Transition, Rule: a.Rule, Subject: a.Subject,
+		Key: e.key(fingerprint, a, state, e.now), Fingerprint: fingerprint, Installation: e.name, Transition: a.Transition, Rule: a.Rule, Subject: a.Subject,
 		Severity: says.Severity, State: state, Headline: says.Headline, At: e.now.UTC(), Fired: a.Fired.UTC(), Since: says.Since.UTC(),
 		Count: says.Count, Sample: says.Sample, Action: says.Action, Gateway: e.gateway,
 	}
@@ -249,14 +271,14 @@ func (e *evaluation) tell(a *journal.Alert, says *alert.Alert, state State, to [
 
 // numbered is the key of what a store numbers. Numbers begin again when an alert was forgotten, or the store is another one; the
 // moment at which it fired does not come again.
-func numbered(a *journal.Alert, _ State, _ time.Time) string {
-	return fmt.Sprintf("%s@%s#%d", a.Fingerprint(), a.Fired.UTC().Format("20060102T150405.000000Z"), a.Transition)
+func numbered(fingerprint string, a *journal.Alert, _ State, _ time.Time) string {
+	return fmt.Sprintf("%s@%s#%d", fingerprint, a.Fired.UTC().Format("20060102T150405.000000Z"), a.Transition)
 }
 
 // windowed is the key of what no store numbers: gateways that see the same within the same minutes give it the same key. The
 // window is not longer than an alert goes on to fire, so that what fires anew has another one.
-func windowed(a *journal.Alert, state State, now time.Time) string {
-	key := fmt.Sprintf("%s@%s/%s", a.Fingerprint(), a.Fired.UTC().Truncate(window).Format("20060102T1504Z"), state)
+func windowed(fingerprint string, a *journal.Alert, state State, now time.Time) string {
+	key := fmt.Sprintf("%s@%s/%s", fingerprint, a.Fired.UTC().Truncate(window).Format("20060102T1504Z"), state)
 	if state == Repeat {
 		key += "/" + now.UTC().Truncate(time.Hour).Format("20060102T15Z")
 	}

@@ -32,6 +32,8 @@ type Settings struct {
 	Policy Policy
 	// Addresses are who is told.
 	Addresses []Address
+	// Name tells this installation from others whose receivers are the same. Empty: there are none.
+	Name string
 	// Keep is for how long it is on record what happened. Zero: for ever.
 	Keep time.Duration
 }
@@ -45,7 +47,8 @@ type Options struct {
 	Settings func() Settings
 	// Gateway is the name of this one for people.
 	Gateway string
-	// Healthy is called after an evaluation that the store took, if nothing pages. Nil: nobody is.
+	// Healthy is called after an evaluation that the store took, if nothing pages, and not waited for: it bounds its own time,
+	// and what is under way already. Its context ends when the gateway stops. Nil: nobody is.
 	Healthy    func(context.Context)
 	Now        func() time.Time
 	Logger     *slog.Logger
@@ -63,6 +66,7 @@ type Alerting struct {
 
 	turn     sync.Mutex // one evaluation at a time
 	silences []journal.Silence
+	attended []journal.Alert // local ones that somebody acknowledged, as the store has them
 	failing  failing
 	cleaned  time.Time
 }
@@ -159,7 +163,7 @@ func (a *Alerting) Evaluate(caller context.Context) {
 	}
 	a.moveLocal(set, now, local)
 	if a.failing.err == nil && verdict.Healthy && a.opt.Healthy != nil {
-		a.opt.Healthy(ctx)
+		a.running.Go(func() { a.opt.Healthy(caller) })
 	}
 }
 
@@ -186,7 +190,7 @@ var isLocal = func() map[string]bool {
 
 // evaluation returns one by the settings.
 func (a *Alerting) evaluation(set *Settings, now time.Time) evaluation {
-	return evaluation{Policy: set.Policy, rules: set.Rules.Rules(), now: now, gateway: a.opt.Gateway, addresses: set.Addresses, key: numbered}
+	return evaluation{Policy: set.Policy, rules: set.Rules.Rules(), now: now, name: set.Name, gateway: a.opt.Gateway, addresses: set.Addresses, key: numbered}
 }
 
 // move has the store move the alerts that are not local, and take what happened to those that are.
@@ -199,9 +203,10 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 	if err != nil {
 		return err
 	}
+	done := a.local.Audits() // what people did while the store was away
 	told := false
 	_, err = a.opt.Store.ChangeAlerts(ctx, false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
-		a.silences = slices.Clone(b.Silences)
+		a.silences, a.attended = slices.Clone(b.Silences), attended(b)
 		e := a.evaluation(&set, now)
 		e.correct(b)
 		whole := *b
@@ -210,8 +215,12 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 		e.advance(holds)
 		a.metrics.count(b, &e.changes)
 		e.takeOver(&whole, was, happened)
-		if set.Keep > 0 && now.Sub(a.cleaned) >= housework {
-			e.changes.Forget, a.cleaned = now.Add(-set.Keep), now
+		e.changes.Audits = done
+		if now.Sub(a.cleaned) >= housework {
+			e.changes.Abandon, a.cleaned = now.Add(-2*giveUp), now
+			if set.Keep > 0 {
+				e.changes.Forget = now.Add(-set.Keep)
+			}
 		}
 		told = len(e.changes.Notices) > 0
 		return &e.changes, nil
@@ -221,6 +230,7 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 		a.opt.Logger.Warn("alerting: what is wrong could not be put on record; it is tried again", "error", err)
 		return err
 	}
+	a.local.TakeAudits(done) // after an error all the same they may be on record, and are there twice then
 	a.metrics.evaluated.Set(float64(now.Unix()))
 	if told {
 		a.senders[0].up()
@@ -246,23 +256,51 @@ func (e *evaluation) takeOver(book, local *journal.AlertBook, happened []journal
 		}
 		known := book.Find(a.AlertID)
 		same := known != nil && a.Fired.Sub(known.Fired).Abs() < window
-		if same && known.State == journal.AlertFiring && a.State == journal.AlertFiring && a.Seen.Sub(known.Seen) >= rewrite {
+		if same && known.State == journal.AlertFiring && a.State == journal.AlertFiring {
 			lasts := *known // with what people did about it there
-			lasts.Seen, lasts.Body = a.Seen, a.Body
-			e.changes.Put = append(e.changes.Put, lasts)
+			acknowledged := attend(&lasts, &a)
+			if acknowledged {
+				e.takeRecords(happened, &a, journal.AlertAcknowledged)
+			}
+			if acknowledged || a.Seen.Sub(known.Seen) >= rewrite {
+				lasts.Seen, lasts.Body = a.Seen, a.Body
+				e.changes.Put = append(e.changes.Put, lasts)
+			}
 			continue
 		}
 		if known != nil && (same && (known.State == a.State || a.State == journal.AlertFiring) || !same && a.Fired.Before(known.Fired)) {
 			continue
 		}
 		e.changes.Put = append(e.changes.Put, a)
-		for _, r := range slices.Backward(happened) {
-			if r.AlertID == a.AlertID && !r.At.Before(a.Fired) && (!same || r.Event == journal.AlertEnded) {
-				r.Text += " (recorded afterwards by " + e.gateway + ")"
-				e.changes.Records = append(e.changes.Records, r)
-			}
+		if same && known.AckBy != "" {
+			e.takeRecords(happened, &a, journal.AlertEnded)
+		} else if same {
+			e.takeRecords(happened, &a, journal.AlertAcknowledged, journal.AlertEnded)
+		} else {
+			e.takeRecords(happened, &a)
 		}
 	}
+}
+
+// takeRecords puts on record what happened to a local alert since it fires: some events, or none given, all.
+func (e *evaluation) takeRecords(happened []journal.AlertRecord, a *journal.Alert, events ...journal.AlertEvent) {
+	f := journal.AlertFilter{Rule: a.Rule, Subject: a.Subject, Events: events}
+	for _, r := range slices.Backward(happened) {
+		if f.Matches(&r) && r.AlertID == a.AlertID && !r.At.Before(a.Fired) {
+			r.Text += " (recorded afterwards by " + e.gateway + ")"
+			e.changes.Records = append(e.changes.Records, r)
+		}
+	}
+}
+
+// attended returns the local alerts that fire, and that somebody acknowledged.
+func attended(b *journal.AlertBook) (all []journal.Alert) {
+	for _, a := range b.Alerts {
+		if isLocal[a.Rule] && a.State == journal.AlertFiring && a.AckBy != "" {
+			all = append(all, a)
+		}
+	}
+	return all
 }
 
 // moveLocal moves what is wrong with the store, in memory.
@@ -273,6 +311,7 @@ func (a *Alerting) moveLocal(set Settings, now time.Time, holds []alert.Alert) {
 		e.key, e.book = windowed, b
 		e.correct(b)
 		b.Silences = append(b.Silences, a.silences...)
+		e.attend(a.attended)
 		e.advance(holds)
 		told = len(e.changes.Notices) > 0
 		a.metrics.countLocal(b, &e.changes)
@@ -312,14 +351,47 @@ func (d *Desk) Alerts(ctx context.Context) (*journal.AlertBook, error) {
 		book = &journal.AlertBook{Waiting: local.Waiting}
 	}
 	for _, a := range local.Alerts {
-		if known := book.Find(a.AlertID); known != nil && a.State == journal.AlertResolved && !a.Fired.After(known.Fired) {
-			continue // another gateway saw more of it
+		if known := book.Find(a.AlertID); known != nil {
+			if a.State == journal.AlertResolved && !a.Fired.After(known.Fired) {
+				continue // another gateway saw more of it
+			}
+			attend(&a, known)
 		}
 		book.Alerts = append(slices.DeleteFunc(book.Alerts, func(b journal.Alert) bool { return b.AlertID == a.AlertID }), a)
 	}
 	slices.SortFunc(book.Alerts, func(a, b journal.Alert) int { return a.Compare(b.AlertID) })
 	return book, nil
 }
+
+// Tried returns the last that is on record of each address that was told, or could not be: see [journal.AlertRecord.Address].
+// Of addresses that were told nothing for long there may be none.
+func (d *Desk) Tried(ctx context.Context) (map[string]journal.AlertRecord, error) {
+	all := map[string]journal.AlertRecord{}
+	add := func(from journal.Alerter) error {
+		f := journal.AlertFilter{Events: []journal.AlertEvent{journal.AlertTold, journal.AlertDelayed, journal.AlertNotTold}}
+		found, err := from.AlertHistory(ctx, f, 0, lastTried)
+		for _, r := range found {
+			name, _ := r.Address()
+			if known, is := all[name]; !is || r.At.After(known.At) {
+				all[name] = r
+			}
+		}
+		return err
+	}
+	err := add(d.Store)
+	if d.Local == nil {
+		return all, err
+	}
+	if wrong := add(d.Local); err == nil || len(all) == 0 {
+		err = cmp.Or(err, wrong)
+	} else {
+		err = nil // while the store is away, what was told without it is all there is
+	}
+	return all, err
+}
+
+// lastTried is among how many of the latest records is looked for what addresses were told.
+const lastTried = 200
 
 // History returns what happened to alerts, see [journal.Alerter].
 func (d *Desk) History(ctx context.Context, f journal.AlertFilter, before int64, limit int) ([]journal.AlertRecord, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/overview"
 )
 
@@ -485,12 +486,201 @@ func TestAddressGone(t *testing.T) {
 	w.settings.Policy.RepeatTicket = 30 * 24 * time.Hour
 	w.dead(1, "ledger")
 	w.pass(giveUp + mostWait + time.Minute)
-	if got := w.happened("died"); !slices.Equal(got, []string{"fired", "not told"}) {
+	got := slices.DeleteFunc(w.happened("died"), func(event string) bool { return event == "delayed" })
+	if !slices.Equal(got, []string{"fired", "not told"}) {
 		t.Errorf("on record: %q", got)
+	}
+	if last, err := w.gateways[0].Desk().Tried(t.Context()); err != nil || last["ops"].Event != journal.AlertNotTold || last["ops"].Text != "ops: 404 no such channel" {
+		t.Errorf("its last error is %+v, %v", last, err)
 	}
 	w.ops.down = nil
 	w.pass(time.Hour)
 	w.messages(0)
+}
+
+// What an address could not be told waits for it for as long as it is tried, however short the time is for which things are on
+// record.
+func TestWhatIsNotToldOutlivesTheRecord(t *testing.T) {
+	w := newWorld(t, 1)
+	w.settings.Keep = time.Hour
+	w.ops.down = errors.New("503")
+	w.dead(1, "ledger")
+	w.pass(3 * time.Hour)
+	w.ops.down = nil
+	w.pass(mostWait)
+	w.told("firing died/ledger")
+}
+
+// An address that is taken out of the configuration and put back later is told how things are, and not how they were; what waits
+// for one that stays away goes in the end.
+func TestAddressTakenOutAndPutBack(t *testing.T) {
+	w := newWorld(t, 1)
+	w.settings.Policy.RepeatTicket = 30 * 24 * time.Hour
+	w.settings.Rules = alert.Settings{"conflict": {Off: true}}
+	w.ops.down = errors.New("503")
+	w.dead(1, "ledger")
+	w.pass(Every)
+	addresses := w.settings.Addresses
+	w.settings.Addresses, w.ops.down = nil, nil
+	w.pass(giveUp)
+	w.settings.Addresses = addresses
+	w.pass(time.Minute)
+	w.messages(0)
+	h, err := w.store.AlertHistory(t.Context(), journal.AlertFilter{Events: []journal.AlertEvent{journal.AlertNotTold}}, 0, 9)
+	if err != nil || len(h) != 1 || !strings.HasPrefix(h[0].Text, "ops: it waited") {
+		t.Errorf("on record: %+v, %v", h, err)
+	}
+
+	w = newWorld(t, 1)
+	w.ops.down = errors.New("503")
+	w.dead(1, "ledger")
+	w.pass(Every)
+	w.settings.Addresses = nil
+	w.pass(2*giveUp - time.Hour)
+	for _, want := range []int{1, 0} {
+		if book, err := w.store.Alerts(t.Context()); err != nil || book.Waiting["ops"] != want {
+			t.Errorf("%v wait, want %d (%v)", book.Waiting, want, err)
+		}
+		w.pass(2 * housework)
+	}
+}
+
+// Why an address could not be told is known until it was told, whichever gateway tried.
+func TestLastErrorOfAnAddress(t *testing.T) {
+	w := newWorld(t, 2)
+	w.ops.down = errors.New("it answered 401 Unauthorized")
+	w.dead(1, "ledger")
+	w.pass(Every)
+	for _, g := range w.gateways {
+		if last, err := g.Desk().Tried(t.Context()); err != nil || last["ops"].Event != journal.AlertDelayed || last["ops"].Text != "ops: it answered 401 Unauthorized" {
+			t.Errorf("its last error is %+v, %v", last, err)
+		}
+	}
+	w.ops.down = nil
+	w.pass(mostWait)
+	if last, err := w.gateways[0].Desk().Tried(t.Context()); err != nil || last["ops"].Event != journal.AlertTold {
+		t.Errorf("after it was told: %+v, %v", last, err)
+	}
+	// While the store is away, of what is told without it.
+	w.ops.down = errors.New("no route to host")
+	w.store, w.snapshot.Store.Away = away{errors.New("gone")}, &overview.Trouble{Since: w.now, Error: "gone"}
+	w.pass(2 * time.Minute)
+	if last, err := w.gateways[1].Desk().Tried(t.Context()); err != nil || last["ops"].Text != "ops: no route to host" {
+		t.Errorf("without the store: %+v, %v", last, err)
+	}
+}
+
+// What somebody acknowledges while the store is away holds there; when the store is back it is on record, in the audit log, too,
+// and holds at all gateways.
+func TestAcknowledgedWhileTheStoreIsAway(t *testing.T) {
+	w := newWorld(t, 3)
+	memory := journaltest.NewMemory()
+	w.store = memory
+	w.pass(Every)
+	id := journal.AlertID{Rule: "store_away"}
+	leave := func(d time.Duration) {
+		w.store, w.snapshot.Store.Away = away{errors.New("gone")}, &overview.Trouble{Since: w.now, Error: "gone"}
+		w.pass(d)
+	}
+	leave(2 * time.Minute)
+	w.messages(3)
+	if err := w.gateways[2].Desk().Acknowledge(t.Context(), id, "ada", "I look at it"); err != nil {
+		t.Fatal(err)
+	}
+	w.store, w.snapshot.Store.Away = memory, nil
+	w.pass(2 * Every)
+	if a := w.state("store_away", "", journal.AlertFiring); a.AckBy != "ada" {
+		t.Errorf("on record: %+v", a)
+	}
+	audits, err := memory.Audits(t.Context(), 0, 9)
+	if err != nil || len(audits) != 1 || audits[0].By != "ada" || audits[0].Action != journal.ActionAcknowledge || audits[0].Filter != "store_away/" {
+		t.Errorf("the audit log: %+v, %v", audits, err)
+	}
+	if n := strings.Count(strings.Join(w.happened("store_away"), " "), "acknowledged"); n != 1 {
+		t.Errorf("on record %d times: %q", n, w.happened("store_away"))
+	}
+	leave(DefaultRepeatPage + time.Hour)
+	if got := w.ops.incidents(); slices.Contains(got, "repeat store_away/") {
+		t.Errorf("it was told again: %q", got)
+	}
+	for i, g := range w.gateways {
+		if book, err := g.Desk().Alerts(t.Context()); err != nil || book.Find(id).AckBy != "ada" {
+			t.Errorf("at gateway %d: %+v, %v", i, book, err)
+		}
+	}
+}
+
+// Audits that wait for the store are bounded, and the oldest go.
+func TestWaitingAuditsAreBounded(t *testing.T) {
+	m := &journal.AlertMemory{}
+	for i := range 1_010 {
+		if _, err := m.ChangeAlerts(t.Context(), false, func(*journal.AlertBook) (*journal.AlertChanges, error) {
+			return &journal.AlertChanges{Audits: []journal.Audit{{At: began.Add(time.Duration(i) * time.Second), By: "ada"}}}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := m.Audits()
+	if len(all) != 1000 || !all[0].At.Equal(began.Add(10*time.Second)) {
+		t.Errorf("%d wait, from %v on", len(all), all[0].At)
+	}
+	m.TakeAudits(all[:999])
+	if left := m.Audits(); len(left) != 1 || left[0] != all[999] {
+		t.Errorf("%d are left", len(left))
+	}
+}
+
+// An installation that has a name has it in every key and fingerprint, so that two may tell the same people.
+func TestInstallationsHaveNames(t *testing.T) {
+	w := newWorld(t, 1)
+	w.settings.Name = "eu-west"
+	w.dead(1, "ledger")
+	w.pass(Every)
+	w.store, w.snapshot.Store.Away = away{errors.New("gone")}, &overview.Trouble{Since: w.now, Error: "gone"}
+	w.pass(2 * time.Minute)
+	w.told("firing eu-west:died/ledger", "firing eu-west:store_away/")
+	for _, m := range w.ops.got {
+		if n := m.Notifications[0]; n.Installation != "eu-west" || !strings.HasPrefix(n.Key, n.Fingerprint+"@") || !strings.HasPrefix(m.Key, n.Key) {
+			t.Errorf("it is told %+v", n)
+		}
+	}
+}
+
+// The heartbeat is not waited for, and has its time, however much of its own an evaluation has used.
+func TestHeartbeatHasATimeOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		g := w.gateways[0]
+		w.store = slow{w.store, 4 * time.Second}
+		beat := make(chan time.Duration, 1)
+		g.opt.Healthy = func(ctx context.Context) {
+			began := time.Now()
+			select {
+			case <-ctx.Done():
+			case <-time.After(10 * time.Second):
+			}
+			beat <- time.Since(began)
+		}
+		began := time.Now()
+		g.Evaluate(t.Context())
+		if took := time.Since(began); took != 4*time.Second {
+			t.Errorf("the evaluation took %v", took)
+		}
+		if had := <-beat; had != 10*time.Second {
+			t.Errorf("the heartbeat had %v", had)
+		}
+	})
+}
+
+// slow is a store that takes its time.
+type slow struct {
+	journal.Alerter
+	time time.Duration
+}
+
+func (s slow) ChangeAlerts(ctx context.Context, try bool, change func(*journal.AlertBook) (*journal.AlertChanges, error)) (bool, error) {
+	time.Sleep(s.time)
+	return s.Alerter.ChangeAlerts(ctx, try, change)
 }
 
 // What is switched off is over; with alerts off nothing moves; who is added later hears of what fires if nobody did.
@@ -591,6 +781,24 @@ func TestRecoveryIsNoAlarm(t *testing.T) {
 	hub.Dead, hub.Hour.Dead = 40, 40
 	w.pass(Every)
 	w.told("firing type_fails/hub", "firing died/hub")
+}
+
+// First attempts that fail are told once there was time to find out why: nobody is paged for what follows from a destination
+// that is ill. What nothing explains is told.
+func TestFirstAttemptsWaitForTheirCause(t *testing.T) {
+	w := newWorld(t, 1)
+	failing := overview.Outcomes{First: 20, FirstFailed: 10}
+	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub"}, Hour: failing, Five: failing}}
+	w.pass(3 * Every)
+	w.told()
+	w.snapshot.Destinations[0].Health = &fleet.Health{State: "ill"} // the breaker has seen enough
+	w.pass(10 * time.Minute)
+	w.told("firing destination_failing/hub")
+
+	w = newWorld(t, 1)
+	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub"}, Hour: failing, Five: failing}}
+	w.pass(time.Minute + Every)
+	w.told("firing first_attempts_fail/hub")
 }
 
 // Who heard of a ticket, and who of the page that it became, hear that it is over; and a page that somebody acknowledged as a

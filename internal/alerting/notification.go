@@ -25,17 +25,19 @@ const (
 // Notification tells one thing about one alert.
 type Notification struct {
 	// Key is the same whenever this is sent again, by whichever gateway, and another one for all else: the fingerprint, an at
-	// sign, when it began to fire, a number sign, and the transition; of what is wrong with the store itself, which no store can number, the fingerprint, an at sign,
-	// the five minutes in which it began to fire, and what is told.
+	// sign, when it began to fire, a number sign, and the transition; of what is wrong with the store itself, which no store can
+	// number, the fingerprint, an at sign, the five minutes in which it began to fire, and what is told.
 	Key string `json:"key"`
-	// Fingerprint tells alerts apart: all notifications of one have the same. A pager groups by it.
-	Fingerprint string         `json:"fingerprint"`
-	Transition  int64          `json:"transition,omitempty"`
-	Rule        string         `json:"rule"`
-	Subject     string         `json:"subject,omitempty"`
-	Severity    alert.Severity `json:"severity"`
-	State       State          `json:"state"`
-	Headline    string         `json:"headline"`
+	// Fingerprint tells alerts apart: all notifications of one have the same. A pager groups by it. It is that of the alert,
+	// after the name of the installation, if that has one, and a colon.
+	Fingerprint  string         `json:"fingerprint"`
+	Installation string         `json:"installation,omitempty"`
+	Transition   int64          `json:"transition,omitempty"`
+	Rule         string         `json:"rule"`
+	Subject      string         `json:"subject,omitempty"`
+	Severity     alert.Severity `json:"severity"`
+	State        State          `json:"state"`
+	Headline     string         `json:"headline"`
 	// At is when this was decided, Fired when the alert began to fire, and Since since when what it is about is wrong, as far
 	// as that is known.
 	At    time.Time `json:"at"`
@@ -49,6 +51,14 @@ type Notification struct {
 	Action alert.Action `json:"action,omitzero"`
 	// Gateway is the host of the gateway that decided it.
 	Gateway string `json:"gateway"`
+}
+
+// Fingerprint returns what an alert is called outside of its installation. Without a name that is what it is called inside.
+func Fingerprint(installation, inside string) string {
+	if installation == "" {
+		return inside
+	}
+	return installation + ":" + inside
 }
 
 // MaxSubjects is how many notifications one message has at most.

@@ -90,7 +90,8 @@ func (s *sender) drain(ctx context.Context, to Address) {
 	}
 }
 
-// send sends one message, and records what came of it. It reports whether the address has it, and that is on record.
+// send sends one message, and records what came of it. It reports whether the address has it, and that is on record. What waited
+// for too long is given up and not sent: a channel that was removed and is there again is told how things are, not how they were.
 func (s *sender) send(ctx context.Context, to Address, taken []journal.Notice) bool {
 	m, outcomes := compose(taken, s.opt.Now())
 	var err error
@@ -107,8 +108,8 @@ func (s *sender) send(ctx context.Context, to Address, taken []journal.Notice) b
 			continue
 		}
 		o.Err = shorten(err.Error())
-		if now.Sub(o.Since) < giveUp {
-			o.Due = now.Add(wait(o.Tries))
+		if next := now.Add(wait(o.Tries)); next.Sub(o.Since) < giveUp {
+			o.Due = next
 		}
 		if ctx.Err() != nil {
 			o.Due = now // it was cut off, and failed for no fault of the address
@@ -126,7 +127,7 @@ func (s *sender) send(ctx context.Context, to Address, taken []journal.Notice) b
 	return err == nil
 }
 
-// compose makes one message of notices, which are of one rule. What cannot be read is given up.
+// compose makes one message of notices, which are of one rule. What cannot be read, or is too old, is given up.
 func compose(taken []journal.Notice, now time.Time) (m Message, outcomes []journal.NoticeOutcome) {
 	var keys []string
 	for _, n := range taken {
@@ -134,6 +135,8 @@ func compose(taken []journal.Notice, now time.Time) (m Message, outcomes []journ
 		var one Notification
 		if err := json.Unmarshal(n.Body, &one); err != nil {
 			o.Err = "it cannot be read: " + err.Error()
+		} else if now.Sub(n.Since) >= giveUp {
+			o.Err = "it waited for three days, and says nothing about now"
 		} else {
 			m.Rule = one.Rule
 			m.Notifications, keys = append(m.Notifications, one), append(keys, one.Key)

@@ -27,6 +27,7 @@ type Alerts interface {
 	Acknowledge(ctx context.Context, id journal.AlertID, by, reason string) error
 	Silence(ctx context.Context, s journal.Silence) (journal.Silence, error)
 	Unsilence(ctx context.Context, id int64, by, reason string) error
+	Tried(ctx context.Context) (map[string]journal.AlertRecord, error)
 	Tested(ctx context.Context, channel, by, reason string) error
 }
 
@@ -36,6 +37,14 @@ type Channel struct {
 	Kind       string   `json:"kind" doc:"The scheme of its address, all else of which is a secret."`
 	Severities []string `json:"severities" nullable:"false" doc:"What it is told of."`
 	Waiting    int      `json:"waiting" doc:"How many things it has to be told of yet."`
+	Failed     *Failed  `json:"failed,omitempty" doc:"Why it could not be told last. Missing: it could, or nothing was to be told for long."`
+}
+
+// Failed says why a channel could not be told.
+type Failed struct {
+	At     time.Time `json:"at" doc:"When that was put on record: of the tries for one alert, the first, second, fourth, eighth and so on are."`
+	Error  string    `json:"error" doc:"Without any of the address; at most 300 bytes."`
+	GaveUp bool      `json:"gave_up,omitempty" doc:"It is not tried again."`
 }
 
 // AlertState is an alert as it stands.
@@ -81,21 +90,30 @@ type AlertList struct {
 
 func (a *api) alerts(ctx context.Context, _ *struct{}) (*answer[AlertList], error) {
 	var book *journal.AlertBook
+	var tried map[string]journal.AlertRecord
 	err := a.ask(ctx, readTime, func(ctx context.Context) (err error) {
-		book, err = a.opt.Alerts.Alerts(ctx)
+		if book, err = a.opt.Alerts.Alerts(ctx); err == nil {
+			tried, err = a.opt.Alerts.Tried(ctx)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &answer[AlertList]{listOf(book, a.opt.Channels(), a.opt.Now())}, nil
+	list := listOf(book, a.opt.Now())
+	for _, c := range a.opt.Channels() {
+		c.Waiting = book.Waiting[c.Name]
+		if last := tried[c.Name]; last.Event == journal.AlertDelayed || last.Event == journal.AlertNotTold {
+			_, why := last.Address()
+			c.Failed = &Failed{last.At.UTC(), why, last.Event == journal.AlertNotTold}
+		}
+		list.Channels = append(list.Channels, c)
+	}
+	return &answer[AlertList]{list}, nil
 }
 
-func listOf(book *journal.AlertBook, channels []Channel, now time.Time) AlertList {
-	list := AlertList{Alerts: []AlertState{}, Silences: []AlertSilence{}, Channels: append([]Channel{}, channels...)}
-	for i := range list.Channels {
-		list.Channels[i].Waiting = book.Waiting[list.Channels[i].Name]
-	}
+func listOf(book *journal.AlertBook, now time.Time) AlertList {
+	list := AlertList{Alerts: []AlertState{}, Silences: []AlertSilence{}, Channels: []Channel{}}
 	for i := range book.Alerts {
 		if book.Alerts[i].State != journal.AlertResolved {
 			list.Alerts = append(list.Alerts, stateOf(book, &book.Alerts[i], now))
@@ -181,7 +199,7 @@ type AlertRecord struct {
 	ID       string    `json:"id"`
 	At       time.Time `json:"at"`
 	Alert    string    `json:"alert"`
-	Event    string    `json:"event" doc:"fired, escalated, repeated, resolved, acknowledged, silenced, unsilenced, told or not told."`
+	Event    string    `json:"event" doc:"fired, escalated, repeated, resolved, acknowledged, silenced, unsilenced, told, delayed or not told."`
 	Severity string    `json:"severity,omitempty"`
 	Text     string    `json:"text,omitempty" doc:"What was said, why somebody did it, or who was told."`
 	By       string    `json:"by,omitempty" doc:"Who did it. Missing: the gateway."`
@@ -211,7 +229,7 @@ func (a *api) alertHistory(ctx context.Context, in *alertHistoryInput) (*answer[
 	id := readName(in.Alert)
 	var records []journal.AlertRecord
 	err = a.ask(ctx, readTime, func(ctx context.Context) (err error) {
-		records, err = a.opt.Alerts.History(ctx, journal.AlertFilter(id), from.at, in.Limit+1)
+		records, err = a.opt.Alerts.History(ctx, journal.AlertFilter{Rule: id.Rule, Subject: id.Subject}, from.at, in.Limit+1)
 		return err
 	})
 	if err != nil {
@@ -466,7 +484,7 @@ func (c *attended) get(ctx context.Context, o *Options) []Attended {
 		return c.known
 	}
 	c.known = nil
-	for _, s := range listOf(book, nil, o.Now()).Alerts {
+	for _, s := range listOf(book, o.Now()).Alerts {
 		if s.Acknowledged != nil || s.Silenced != nil {
 			c.known = append(c.known, Attended{s.Name, s.Acknowledged, s.Silenced})
 		}

@@ -73,6 +73,14 @@ func (a *alerts) Silence(_ context.Context, s journal.Silence) (journal.Silence,
 	return s, nil
 }
 
+func (a *alerts) Tried(context.Context) (map[string]journal.AlertRecord, error) {
+	return map[string]journal.AlertRecord{
+		"oncall": {At: now, Event: journal.AlertTold, Text: "oncall"},
+		"team":   {At: now, Event: journal.AlertDelayed, Text: "team: it answered 403 Forbidden: no_service"},
+		"gone":   {At: now, Event: journal.AlertNotTold, Text: "gone: 404"},
+	}, nil
+}
+
 func (a *alerts) Tested(ctx context.Context, channel, by, reason string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -95,7 +103,8 @@ func (a *alerts) Unsilence(_ context.Context, id int64, _, _ string) error {
 func TestAlerts(t *testing.T) {
 	r := newRig(t)
 	list := r.get("/api/v1/alerts")
-	if got := fmt.Sprint(list["channels"]); got != "[map[kind:pagerduty name:oncall severities:[page] waiting:0] map[kind:slack name:team severities:[page ticket] waiting:3]]" {
+	if got := fmt.Sprint(list["channels"]); got != "[map[kind:pagerduty name:oncall severities:[page] waiting:0] "+
+		"map[failed:map[at:2026-11-21T12:00:00Z error:it answered 403 Forbidden: no_service] kind:slack name:team severities:[page ticket] waiting:3]]" {
 		t.Errorf("channels %s", got)
 	}
 	all := list["alerts"].([]any)

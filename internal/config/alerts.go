@@ -13,6 +13,8 @@ import (
 type Alerts struct {
 	// Enabled is set if alerts are evaluated, recorded, counted, and told where somebody is to be told.
 	Enabled bool
+	// Name tells this installation from others that tell the same people. Empty: there are none.
+	Name string
 	// Budget is the share of first attempts that may fail.
 	Budget float64
 	// StoreCapacity is how many bytes the database may grow to, where the gateway cannot see the disk. Zero: nobody knows.
@@ -39,6 +41,8 @@ const rulesKey = "rules"
 var alertTable = settings.Table[Config]{
 	{Key: "alerts.enabled", Default: "true", Help: "look for what is wrong, keep a record of it, and tell those of alerts.notify",
 		Bind: func(c *Config) settings.Value { return settings.Bool(&c.Alerts.Enabled) }},
+	{Key: "alerts.name", Help: "`name` of this installation, where others tell the same people; it is in every key, fingerprint and message",
+		Bind: func(c *Config) settings.Value { return settings.Text(&c.Alerts.Name, checkName) }},
 	{Key: "alerts.budget", Default: "0.005", Help: "`share` of first attempts that may fail before somebody is told",
 		Bind: func(c *Config) settings.Value {
 			return settings.Number(&c.Alerts.Budget, 0.0001, 0.05, "a share", "0.005")

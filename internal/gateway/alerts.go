@@ -9,7 +9,7 @@ import (
 
 // alertSettings are what is configured of alerts.
 func alertSettings(cfg *config.Config, addresses []alerting.Address) alerting.Settings {
-	return alerting.Settings{Off: !cfg.Alerts.Enabled, Rules: cfg.Alerts.Settings(), Addresses: addresses, Keep: cfg.RetentionAudits}
+	return alerting.Settings{Off: !cfg.Alerts.Enabled, Rules: cfg.Alerts.Settings(), Name: cfg.Alerts.Name, Addresses: addresses, Keep: cfg.RetentionAudits}
 }
 
 // alertingOptions say what alerts are evaluated of. A reload counts from the next evaluation on.

@@ -88,7 +88,7 @@ func (g *Gateway) testChannel(ctx context.Context, name string) (string, error) 
 	for _, c := range w.telling.channels {
 		if c.Name() == name {
 			host, _ := os.Hostname() // which is for people alone
-			return c.Send(ctx, letter.Test(name, host, w.cfg.DashboardURL, g.opt.Now()))
+			return c.Send(ctx, letter.Test(name, w.cfg.Alerts.Name, host, w.cfg.DashboardURL, g.opt.Now()))
 		}
 	}
 	return "", errChannelGone

@@ -14,12 +14,16 @@ type AlertMemory struct {
 	book    AlertBook
 	records []AlertRecord // oldest first
 	notices Notices
+	audits  []Audit
 	silence int64 // the last number
 	record  int64
 }
 
-// maxRecords bounds the records in memory; the oldest go.
-const maxRecords = 10_000
+// Bounds of what is in memory; the oldest go.
+const (
+	maxRecords = 10_000
+	maxAudits  = 1_000
+)
 
 // ChangeAlerts implements [Alerter].
 func (m *AlertMemory) ChangeAlerts(ctx context.Context, try bool, change func(*AlertBook) (*AlertChanges, error)) (bool, error) {
@@ -58,15 +62,31 @@ func (m *AlertMemory) ChangeAlerts(ctx context.Context, try bool, change func(*A
 		m.notices = slices.DeleteFunc(m.notices, func(o Notice) bool { return !o.Leased && o.outdatedBy(n) })
 		m.notices = append(m.notices, n)
 	}
+	m.audits = append(m.audits, c.Audits...)
+	m.audits = m.audits[max(0, len(m.audits)-maxAudits):]
 	if !c.Forget.IsZero() {
 		m.forget(c.Forget)
 	}
+	m.notices = slices.DeleteFunc(m.notices, func(n Notice) bool { return n.Since.Before(c.Abandon) })
 	return true, nil
+}
+
+// Audits returns what operators did, oldest first: the last thousand of what was not taken.
+func (m *AlertMemory) Audits() []Audit {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.audits)
+}
+
+// TakeAudits has the memory forget audits that [AlertMemory.Audits] returned, once they are on record elsewhere.
+func (m *AlertMemory) TakeAudits(taken []Audit) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.audits = slices.DeleteFunc(m.audits, func(a Audit) bool { return slices.Contains(taken, a) })
 }
 
 func (m *AlertMemory) forget(before time.Time) {
 	m.records = slices.DeleteFunc(m.records, func(r AlertRecord) bool { return r.At.Before(before) })
-	m.notices = slices.DeleteFunc(m.notices, func(n Notice) bool { return n.Since.Before(before) })
 	m.book.Silences = slices.DeleteFunc(m.book.Silences, func(s Silence) bool { return s.Until.Before(before) })
 	m.book.Alerts = slices.DeleteFunc(m.book.Alerts, func(a Alert) bool { return a.State == AlertResolved && a.Since.Before(before) })
 }
@@ -98,7 +118,7 @@ func (m *AlertMemory) AlertHistory(ctx context.Context, f AlertFilter, before in
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range slices.Backward(m.records) {
-		if (before == 0 || r.ID < before) && (f.Rule == "" || f.Rule == r.Rule) && (f.Subject == "" || f.Subject == r.Subject) && len(all) < limit {
+		if (before == 0 || r.ID < before) && f.Matches(&r) && len(all) < limit {
 			all = append(all, r)
 		}
 	}

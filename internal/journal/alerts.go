@@ -36,7 +36,8 @@ type Alerter interface {
 
 	// FinishNotices records what came of notices, each only where its token is current, and returns for each whether it was
 	// applied: told ones go, and leave a record; those that failed are due again at Due, or go if there is a later one of the
-	// alert or they are given up. In the latter case a record says so.
+	// alert or they are given up. In the latter case a record says so, and of the others one of the first, second, fourth,
+	// eighth try, and so on: a record of each would be hundreds.
 	FinishNotices(ctx context.Context, outcomes []NoticeOutcome) ([]bool, error)
 }
 
@@ -140,13 +141,16 @@ type AlertChanges struct {
 	// Audits are what operators did.
 	Audits []Audit
 	// Forget, unless it is zero, deletes records that are older, alerts that are resolved since before it, and silences that
-	// ran out before it.
+	// ran out before it. What waits to be told stays.
 	Forget time.Time
+	// Abandon, unless it is zero, deletes notices that were decided before it. It is for those to addresses that are not
+	// there any more: nobody takes them, and so nobody gives them up.
+	Abandon time.Time
 }
 
 // Empty reports whether nothing is to be written.
 func (c *AlertChanges) Empty() bool {
-	return c == nil || len(c.Put)+len(c.Silence)+len(c.Unsilence)+len(c.Records)+len(c.Notices)+len(c.Audits) == 0 && c.Forget.IsZero()
+	return c == nil || len(c.Put)+len(c.Silence)+len(c.Unsilence)+len(c.Records)+len(c.Notices)+len(c.Audits) == 0 && c.Forget.IsZero() && c.Abandon.IsZero()
 }
 
 // AlertEvent is what happened to an alert.
@@ -162,6 +166,7 @@ const (
 	AlertSilenced     AlertEvent = "silenced"
 	AlertUnsilenced   AlertEvent = "unsilenced"
 	AlertTold         AlertEvent = "told"     // an address has it
+	AlertDelayed      AlertEvent = "delayed"  // an address could not be told, and is tried again
 	AlertNotTold      AlertEvent = "not told" // an address was given up
 )
 
@@ -173,15 +178,31 @@ type AlertRecord struct {
 	Event      AlertEvent
 	Transition int64
 	Severity   string
-	// Text is the headline, the reason of a person, or the address that was told, with its error if it could not be.
+	// Text is the headline, the reason of a person, or the address that was told: see [AlertRecord.Address].
 	Text string
 	// By is a person. Empty: the gateway.
 	By string
 }
 
-// AlertFilter says which alerts' history is meant. Empty: any.
+// Address returns who was told, or could not be told and why. It is empty unless the record is of that.
+func (r *AlertRecord) Address() (name, why string) {
+	switch r.Event {
+	case AlertTold, AlertDelayed, AlertNotTold:
+		name, why, _ = strings.Cut(r.Text, ": ")
+	}
+	return name, why
+}
+
+// AlertFilter says which alerts' history is meant, and what of it. Empty: any.
 type AlertFilter struct {
 	Rule, Subject string
+	Events        []AlertEvent
+}
+
+// Matches reports whether a record is meant.
+func (f *AlertFilter) Matches(r *AlertRecord) bool {
+	return (f.Rule == "" || f.Rule == r.Rule) && (f.Subject == "" || f.Subject == r.Subject) &&
+		(len(f.Events) == 0 || slices.Contains(f.Events, r.Event))
 }
 
 // Notice is something that an address has to be told.
@@ -206,7 +227,7 @@ type NoticeOutcome struct {
 	At time.Time
 	// Err is why the address could not be told; empty: it was.
 	Err string
-	// Due is when it is tried again. Zero: never.
+	// Due is when it is tried again. Zero: never. At: at once, because whoever told was cut off, and not the address at fault.
 	Due time.Time
 }
 

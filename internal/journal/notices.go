@@ -80,5 +80,9 @@ func (all Notices) Settle(o *NoticeOutcome) (left *Notice, record *AlertRecord, 
 		return nil, nil, true
 	}
 	n.Due, n.Leased = o.Due, false
-	return &n, nil, true
+	if n.Tries&(n.Tries-1) != 0 || !o.Due.After(o.At) { // who tells was cut off
+		return &n, nil, true
+	}
+	r.Event, r.Text = AlertDelayed, n.Address+": "+o.Err
+	return &n, r, true
 }

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"maps"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/mattermost"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/rocketchat"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/gotify"
+	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/ntfy"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/push/pushover"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
@@ -65,13 +68,23 @@ func newService(address string) (types.Service, error) {
 	if err := service.Initialize(u, nil); err != nil {
 		return nil, err
 	}
-	switch s := service.(type) { // those that show their clients
+	switch s := service.(type) { // those that show their clients; the others go by what RestrainDefaults restrains
+	case *gotify.Service:
+		restrain(s.GetHTTPClient())
 	case *mattermost.Service:
-		Restrain(s.GetHTTPClient())
+		restrain(s.GetHTTPClient())
+	case *ntfy.Service: // takes a client, and shows none
+		c := &http.Client{Transport: &http.Transport{
+			Proxy:             http.ProxyFromEnvironment,
+			TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: s.Config.DisableTLSVerification},
+			DisableKeepAlives: true, // there is one for each message
+		}}
+		restrain(c)
+		s.SetHTTPClient(c)
 	case *pushover.Service:
-		Restrain(s.Client)
+		restrain(s.Client)
 	case *rocketchat.Service:
-		Restrain(s.Client)
+		restrain(s.Client)
 	}
 	return service, nil
 }
@@ -79,14 +92,36 @@ func newService(address string) (types.Service, error) {
 // chatTime is how long a request of a chat's library may take. It knows of no context.
 const chatTime = 30 * time.Second
 
-// Restrain has a client give up after 30 seconds at most, and take a redirect for a failure: the address is what was meant, and is in the
-// Referer of what would follow. A program that uses chats restrains [http.DefaultClient], which most of them go by, before it
-// makes the first channel.
-func Restrain(c *http.Client) {
+// RestrainDefaults has [http.DefaultClient] give up after 30 seconds at most, and it and every client that goes by
+// [http.DefaultTransport] take a redirect for a failure. The clients of most chats are one or the other, and cannot be told
+// otherwise. A program that uses chats calls it before it makes the first channel, and before other goroutines use either.
+func RestrainDefaults() {
+	restrain(http.DefaultClient)
+	http.DefaultTransport = direct{http.DefaultTransport}
+}
+
+var errRedirect = errors.New("it answered with a redirect")
+
+// restrain has a client give up, and take a redirect for a failure: the address is what was meant, and is in the Referer of what
+// would follow.
+func restrain(c *http.Client) {
 	if c.Timeout == 0 || c.Timeout > chatTime {
 		c.Timeout = chatTime
 	}
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return errors.New("it answered with a redirect") }
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
+}
+
+// direct makes the requests that were asked for, and none that an answer asked for.
+type direct struct{ http.RoundTripper }
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Response != nil { // of which this one is a consequence
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, errRedirect
+	}
+	return d.RoundTripper.RoundTrip(r)
 }
 
 func newChat(address string) *chat { return &chat{address} }

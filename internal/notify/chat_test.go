@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,27 +127,58 @@ func TestChatsSayAll(t *testing.T) {
 
 // A chat that sends elsewhere is one that was not told, and nobody else gets its address.
 func TestChatsFollowNoRedirect(t *testing.T) {
-	before := *http.DefaultClient
-	t.Cleanup(func() { *http.DefaultClient = before })
-	notify.Restrain(http.DefaultClient)
+	before, usual := *http.DefaultClient, http.DefaultTransport
+	t.Cleanup(func() { *http.DefaultClient, http.DefaultTransport = before, usual })
+	network := &moved{asked: map[string]int{}}
+	http.DefaultTransport = network
+	notify.RestrainDefaults()
 	if http.DefaultClient.Timeout != 30*time.Second {
 		t.Errorf("a client waits for %v", http.DefaultClient.Timeout)
 	}
-	asked := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked++; r.URL.Path != "/elsewhere" {
-			http.Redirect(w, r, "/elsewhere", http.StatusFound)
-		}
-	}))
+	server := httptest.NewServer(http.HandlerFunc(network.answer))
 	defer server.Close()
-	host := strings.TrimPrefix(server.URL, "http://")
-	for _, address := range []string{"generic+http://" + host + "/fakePath", "mattermost://bot@" + host + "/fakeMattermostToken/fakeChannel?disabletls=yes", "bark://:fakeDeviceKey@" + host + "/?scheme=http"} {
-		asked = 0
-		_, err := channel(t, address, nil).Send(t.Context(), message())
-		if err == nil || !strings.Contains(err.Error(), "redirect") || asked != 1 {
-			t.Errorf("%s: %v, %d requests", address, err, asked)
-		}
+	for name, of := range services {
+		t.Run(name, func(t *testing.T) {
+			clear(network.asked)
+			address := of.address
+			if name == "gotify" || name == "mattermost" || name == "ntfy" { // have transports of their own
+				address = strings.Replace(address, "127.0.0.1:1", strings.TrimPrefix(server.URL, "http://"), 1)
+			}
+			_, err := channel(t, address, network).Send(t.Context(), message())
+			if err == nil || network.asked["elsewhere"] > 0 || network.asked["here"] == 0 {
+				t.Errorf("%v, after %v", err, network.asked)
+			}
+			if name != "telegram" && name != "matrix" && !strings.Contains(err.Error(), "redirect") { // these say what they were answered, or that none of their rooms was told
+				t.Errorf("it says %v", err)
+			}
+		})
 	}
+}
+
+// moved is a network in which all that is asked for is elsewhere now.
+type moved struct {
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+func (m *moved) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	m.answer(w, r)
+	answer := w.Result()
+	answer.Request = r
+	return answer, nil
+}
+
+func (m *moved) answer(w http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if strings.HasPrefix(r.URL.Path, "/elsewhere") {
+		m.asked["elsewhere"]++
+		return
+	}
+	m.asked["here"]++
+	w.Header().Set("Location", "/elsewhere")
+	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
 // unescaped undoes what forms and JSON do to a text.

@@ -61,20 +61,22 @@ type Alert struct {
 	// Key is the same whenever this is told again, in whichever message, and another one for all else.
 	Key string `json:"key"`
 	// Fingerprint is the same from the beginning of an alert to its end, and when it comes again.
-	Fingerprint string    `json:"fingerprint"`
-	Rule        string    `json:"rule"`
-	Subject     string    `json:"subject,omitempty"`
-	Severity    string    `json:"severity"`
-	State       State     `json:"state"`
-	Headline    string    `json:"headline"`
-	Since       time.Time `json:"since"`
-	Count       int64     `json:"count,omitempty"`
-	Event       string    `json:"event,omitempty"`   // the identifier of a sample
-	Type        string    `json:"type,omitempty"`    // of that event
-	Error       string    `json:"error,omitempty"`   // of its last attempt
-	Action      string    `json:"action,omitempty"`  // what to do next
-	Command     string    `json:"command,omitempty"` // to type for it
-	Link        string    `json:"link,omitempty"`    // to look at it
+	Fingerprint string `json:"fingerprint"`
+	// Installation tells it from others. Empty: it has no name. Keys and fingerprints begin with it.
+	Installation string    `json:"installation,omitempty"`
+	Rule         string    `json:"rule"`
+	Subject      string    `json:"subject,omitempty"`
+	Severity     string    `json:"severity"`
+	State        State     `json:"state"`
+	Headline     string    `json:"headline"`
+	Since        time.Time `json:"since"`
+	Count        int64     `json:"count,omitempty"`
+	Event        string    `json:"event,omitempty"`   // the identifier of a sample
+	Type         string    `json:"type,omitempty"`    // of that event
+	Error        string    `json:"error,omitempty"`   // of its last attempt
+	Action       string    `json:"action,omitempty"`  // what to do next
+	Command      string    `json:"command,omitempty"` // to type for it
+	Link         string    `json:"link,omitempty"`    // to look at it
 }
 
 // Config says where a channel leads.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,13 +89,16 @@ func TestWebhookIsVerifiedByOurs(t *testing.T) {
 
 // PagerDuty has one incident for each alert, whose key is its fingerprint.
 func TestPagerHasAnIncidentForEachAlert(t *testing.T) {
+	var mu sync.Mutex
 	var bodies []map[string]any
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body map[string]any
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.URL.Path != "/v2/enqueue" {
 			t.Errorf("%v of %s", err, r.URL)
 		}
+		mu.Lock()
 		bodies = append(bodies, body)
+		mu.Unlock()
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, `{"status":"success","message":"Event processed"}`)
 	}))
@@ -105,6 +111,9 @@ func TestPagerHasAnIncidentForEachAlert(t *testing.T) {
 	if len(bodies) != 2 {
 		t.Fatalf("%d events", len(bodies))
 	}
+	slices.SortFunc(bodies, func(a, b map[string]any) int {
+		return strings.Compare(a["dedup_key"].(string), b["dedup_key"].(string))
+	})
 	trigger, resolve := bodies[0], bodies[1]
 	tried := &notify.Message{Key: "test", State: notify.Test, At: at, Alerts: []notify.Alert{{Fingerprint: "test/oncall", Severity: "info", State: notify.Test, Headline: "Somebody tries.", Since: at}}}
 	if _, err := c.Send(t.Context(), tried); err != nil || len(bodies) != 4 || bodies[2]["event_action"] != "trigger" || bodies[3]["event_action"] != "resolve" || bodies[2]["dedup_key"] != bodies[3]["dedup_key"] {
@@ -120,6 +129,68 @@ func TestPagerHasAnIncidentForEachAlert(t *testing.T) {
 		if is.got != is.want {
 			t.Errorf("%v, want %v", is.got, is.want)
 		}
+	}
+}
+
+// unhurried stands for an API that takes a second for each request, and answers the third with an error if it is told to.
+type unhurried struct {
+	mu      sync.Mutex
+	asked   []string // what they were, and whose
+	fails   bool
+	now     int
+	busiest int
+}
+
+func (u *unhurried) RoundTrip(r *http.Request) (*http.Response, error) {
+	var event struct {
+		Action string `json:"event_action"`
+		Key    string `json:"dedup_key"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&event); err != nil {
+		return nil, err
+	}
+	u.mu.Lock()
+	u.now++
+	u.busiest = max(u.busiest, u.now)
+	u.asked = append(u.asked, event.Action+" "+event.Key)
+	status := http.StatusAccepted
+	if u.fails && len(u.asked) == 3 {
+		status = http.StatusTooManyRequests
+	}
+	u.mu.Unlock()
+	defer func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.now--
+	}()
+	select {
+	case <-time.After(time.Second):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	return &http.Response{StatusCode: status, Status: fmt.Sprint(status, " ", http.StatusText(status)), Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// As many incidents as a message may have are posted in the time that there is for it, few at once. If one is refused the message
+// was not told.
+func TestPagerPostsInTime(t *testing.T) {
+	many := &notify.Message{Key: "many", State: notify.Firing, At: at}
+	for i := range 50 {
+		many.Alerts = append(many.Alerts, notify.Alert{Fingerprint: fmt.Sprint("died/", i), State: notify.Firing, Headline: "It died."})
+	}
+	for _, fails := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			api := &unhurried{fails: fails}
+			began := time.Now()
+			_, err := channel(t, "pagerduty://events.pagerduty.com/"+strings.Repeat("0f", 16), api).Send(t.Context(), many)
+			if took := time.Since(began); took > 8*time.Second || api.busiest > 8 {
+				t.Errorf("it took %v, with %d at once", took, api.busiest)
+			}
+			slices.Sort(api.asked)
+			if n := len(slices.Compact(api.asked)); !fails && (err != nil || n != 50) || fails && (err == nil || !strings.Contains(err.Error(), "429")) {
+				t.Errorf("%d incidents, %v", n, err)
+			}
+		})
 	}
 }
 

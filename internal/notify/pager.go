@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // pager opens and closes incidents by PagerDuty's Events API v2
@@ -82,26 +85,38 @@ const (
 	maxDedupKey = 255
 )
 
+// maxPosts is how many incidents of a message are posted at a time: as many as a message has one after the other could take longer
+// than there is time for all of it.
+const maxPosts = 8
+
 func (p *pager) send(ctx context.Context, m *Message) (answer string, err error) {
-	alerts := m.Alerts
-	if m.State == Test { // an incident that nobody has to close
-		closed := slices.Clone(alerts)
+	answer, err = p.post(ctx, m, m.Alerts)
+	if err == nil && m.State == Test { // an incident that nobody has to close
+		closed := slices.Clone(m.Alerts)
 		for i := range closed {
 			closed[i].State = Resolved
 		}
-		alerts = slices.Concat(alerts, closed)
+		answer, err = p.post(ctx, m, closed)
 	}
+	return answer, err
+}
+
+// post posts an incident for each alert, and returns what was said to the first. If one fails the others are given up: all are
+// posted again later, and what was taken already is the same incident.
+func (p *pager) post(ctx context.Context, m *Message, alerts []Alert) (string, error) {
+	answers := make([]string, len(alerts)+1)
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(maxPosts)
 	for i := range alerts {
-		body, err := json.Marshal(p.incident(m, &alerts[i]))
-		if err != nil {
-			return "", err
-		}
-		// Sent again, what was taken already is the same incident.
-		if answer, err = post(ctx, p.opt, p.url, body, nil); err != nil {
-			return "", err
-		}
+		all.Go(func() error {
+			body, err := json.Marshal(p.incident(m, &alerts[i]))
+			if err == nil {
+				answers[i], err = post(ctx, p.opt, p.url, body, nil)
+			}
+			return err
+		})
 	}
-	return answer, nil
+	return answers[0], all.Wait()
 }
 
 func (p *pager) incident(m *Message, a *Alert) incident {
@@ -111,7 +126,7 @@ func (p *pager) incident(m *Message, a *Alert) incident {
 		return in
 	}
 	in.Payload = &payload{
-		Summary: cut(a.Headline, maxSummary), Source: "hookonce", Severity: pagerSeverity(a.Severity), Timestamp: m.At.UTC(), Component: a.Subject, Class: a.Rule,
+		Summary: cut(a.Headline, maxSummary), Source: cmp.Or(a.Installation, "hookonce"), Severity: pagerSeverity(a.Severity), Timestamp: m.At.UTC(), Component: a.Subject, Class: a.Rule,
 		Details: map[string]string{"text": m.Text},
 	}
 	for name, value := range map[string]string{"event": a.Event, "type": a.Type, "error": a.Error, "next": a.Action, "command": a.Command} {

@@ -41,7 +41,7 @@ func Write(m alerting.Message, dashboard string) *notify.Message {
 	for i := range told {
 		n := &told[i]
 		a := notify.Alert{
-			Key: n.Key, Fingerprint: n.Fingerprint, Rule: n.Rule, Subject: n.Subject, Severity: string(n.Severity), State: notify.State(n.State), Headline: line(n.Headline),
+			Key: n.Key, Fingerprint: n.Fingerprint, Installation: n.Installation, Rule: n.Rule, Subject: n.Subject, Severity: string(n.Severity), State: notify.State(n.State), Headline: line(n.Headline),
 			Since: since(n), Count: n.Count, Action: line(n.Action.Label), Command: line(n.Action.Command), Link: link(dashboard, name(n)),
 		}
 		if s := n.Sample; s != nil {
@@ -53,14 +53,16 @@ func Write(m alerting.Message, dashboard string) *notify.Message {
 	return out
 }
 
-// Test returns a message that only shows that it arrives.
-func Test(channel, gateway, dashboard string, at time.Time) *notify.Message {
+// Test returns a message that only shows that it arrives. Installation is the name of the one that sends it; empty: it has none.
+func Test(channel, installation, gateway, dashboard string, at time.Time) *notify.Message {
 	text := fmt.Sprintf("TEST of hookonce: nothing is wrong\n\nSomebody tries whether alerts arrive over %s. There is nothing to do.\nGateway: %s\n", channel, tame(gateway))
-	key := "test/" + channel + "@" + at.UTC().Format(time.RFC3339Nano)
+	fingerprint := alerting.Fingerprint(installation, "test/"+channel)
+	key := fingerprint + "@" + at.UTC().Format(time.RFC3339Nano)
 	return &notify.Message{
-		Key: key, Thread: "test/" + channel, State: notify.Test, Severity: string(alert.Info), At: at,
+		Key: key, Thread: fingerprint, State: notify.Test, Severity: string(alert.Info), At: at,
 		Title: "TEST of hookonce: nothing is wrong", Text: text, Link: link(dashboard, ""),
-		Alerts: []notify.Alert{{Key: key, Fingerprint: "test/" + channel, Rule: "test", Subject: channel, Severity: string(alert.Info), State: notify.Test, Headline: "Somebody tries whether alerts arrive. There is nothing to do.", Since: at}},
+		Alerts: []notify.Alert{{Key: key, Fingerprint: fingerprint, Installation: installation, Rule: "test", Subject: channel, Severity: string(alert.Info), State: notify.Test,
+			Headline: "Somebody tries whether alerts arrive. There is nothing to do.", Since: at}},
 	}
 }
 
@@ -176,6 +178,9 @@ func text(title string, told []alerting.Notification, dashboard string) string {
 		fmt.Fprintf(&b, "\nThe same of %d more: %s.\nAll of them: hookonce alerts\n", len(rest), names(rest, maxNamed))
 	}
 	if g := tame(told[0].Gateway); g != "" {
+		if name := tame(told[0].Installation); name != "" {
+			g += " of " + name
+		}
 		fmt.Fprintf(&b, "\nTold by the gateway on %s, %s.\n", g, clock(latest(told)))
 	}
 	return b.String()

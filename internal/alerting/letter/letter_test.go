@@ -49,7 +49,7 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 		o.Latest = overview.Intake{Received: 20, Unverified: map[string]int64{"timestamp_old": 20}}
 	},
 	"destination_failing": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
-		d.Health = &fleet.Health{State: "ill", Since: since(41 * time.Minute), Error: "500 Internal Server Error"}
+		d.Health = &fleet.Health{State: "ill", Since: since(41 * time.Minute), Error: "status 500"}
 		d.Backlog, d.Oldest = 1204, since(41*time.Minute)
 		d.Failures = []overview.Failure{failure()}
 	},
@@ -58,7 +58,7 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 	},
 	"type_fails": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
 		f := failure()
-		f.Status, f.Error, f.Type, f.Dead = 422, "422 Unprocessable Entity", "charge.refunded", 3
+		f.Status, f.Error, f.Type, f.Dead = 422, "status 422", "charge.refunded", 3
 		d.Failures, d.Dead = []overview.Failure{f}, 3
 	},
 	"paused": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
@@ -105,7 +105,7 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 }
 
 func failure() overview.Failure {
-	return overview.Failure{Kind: "status", Status: 500, Error: "500 Internal Server Error", Count: 64, Since: ago(41 * time.Minute), Latest: ago(8 * time.Second), Source: "billing", Event: 924305118331207681, Type: "invoice.paid"}
+	return overview.Failure{Kind: "status", Status: 500, Error: "status 500", Count: 64, Since: ago(41 * time.Minute), Latest: ago(8 * time.Second), Source: "billing", Event: 924305118331207681, Type: "invoice.paid"}
 }
 
 // fired returns what the rule says in its world.
@@ -285,10 +285,10 @@ func TestMarkupOfStrangers(t *testing.T) {
 
 // The test message says that it is one.
 func TestOfAChannel(t *testing.T) {
-	m := letter.Test("oncall", "web-1", dashboard, now)
+	m := letter.Test("oncall", "", "web-1", dashboard, now)
 	check(t, m)
 	golden(t, "test", m.Text)
-	if again := letter.Test("oncall", "web-1", dashboard, now.Add(time.Second)); again.Key == m.Key {
+	if again := letter.Test("oncall", "", "web-1", dashboard, now.Add(time.Second)); again.Key == m.Key {
 		t.Error("two tests are one message")
 	}
 }

@@ -163,6 +163,8 @@ var alertCases = []testCase{
 		all, _ := c.store.AlertHistory(c.Context(), journal.AlertFilter{}, 0, 2)
 		c.same("the next page", c.alertHistory(journal.AlertFilter{}, all[1].ID, 2), []string{"a/x fired 1"})
 		c.same("of a rule", c.alertHistory(journal.AlertFilter{Rule: "a"}, 0, 9), []string{"a/y fired 2", "a/x fired 1"})
+		c.same("of an event", c.alertHistory(journal.AlertFilter{Rule: "a", Events: []journal.AlertEvent{journal.AlertTold, journal.AlertFired}}, 0, 1), []string{"a/y fired 2"})
+		c.same("of another event", c.alertHistory(journal.AlertFilter{Events: []journal.AlertEvent{journal.AlertTold}}, 0, 9), []string(nil))
 		c.same("of a subject", c.alertHistory(journal.AlertFilter{Subject: "x"}, 0, 9), []string{"b/x fired 3", "a/x fired 1"})
 	}},
 	{"what operators do to alerts is in the audit log", func(c *suite) {
@@ -240,7 +242,28 @@ var alertCases = []testCase{
 		}
 		c.same("alerts", left, []string{"fires1", "fires2", "was2"})
 		c.same("silences", len(b.Silences), 1)
-		c.same("waiting", b.Waiting, map[string]int{"ops2": 1})
+		c.same("what is not told yet", b.Waiting, map[string]int{"ops1": 1, "ops2": 1})
 		c.same("history", c.alertHistory(journal.AlertFilter{}, 0, 9), []string{"died/ fired 2"})
+		c.changeAlerts(&journal.AlertChanges{Abandon: c.now})
+		c.same("what nobody will be told", c.book().Waiting, map[string]int{"ops2": 1})
+		c.same("history", c.alertHistory(journal.AlertFilter{}, 0, 9), []string{"died/ fired 2"})
+	}},
+	{"of what could not be told the first, second, fourth try are on record, and the last", func(c *suite) {
+		c.changeAlerts(&journal.AlertChanges{Notices: []journal.Notice{c.notice("ops", "died", "a", 1)}})
+		for range 5 {
+			taken := c.takeNotices("ops", 9, "died/a#1")
+			c.finishNotices(true, journal.NoticeOutcome{Notice: taken[0], At: c.now, Err: "status 503: busy", Due: c.now.Add(time.Minute)})
+			c.pass(time.Minute)
+		}
+		taken := c.takeNotices("ops", 9, "died/a#1")
+		c.finishNotices(true, journal.NoticeOutcome{Notice: taken[0], At: c.now, Err: "gone"})
+		c.same("history", c.alertHistory(journal.AlertFilter{Events: []journal.AlertEvent{journal.AlertDelayed}}, 0, 9),
+			[]string{"died/a delayed ops: status 503: busy", "died/a delayed ops: status 503: busy", "died/a delayed ops: status 503: busy"})
+		c.same("history", c.alertHistory(journal.AlertFilter{Events: []journal.AlertEvent{journal.AlertTold, journal.AlertNotTold}}, 0, 9), []string{"died/a not told ops: gone"})
+		c.changeAlerts(&journal.AlertChanges{Notices: []journal.Notice{c.notice("ops", "died", "b", 1)}})
+		taken = c.takeNotices("ops", 9, "died/b#1")
+		c.finishNotices(true, journal.NoticeOutcome{Notice: taken[0], At: c.now, Err: "cut off", Due: c.now})
+		c.same("of who was cut off", c.alertHistory(journal.AlertFilter{Subject: "b"}, 0, 9), []string(nil))
+		c.takeNotices("ops", 9, "died/b#1")
 	}},
 }

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,8 +11,8 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// errBusy says that another process changes alerts.
-var errBusy = errors.New("another process changes alerts")
+// errBusy says that somebody else changes alerts.
+var errBusy = errors.New("somebody else changes alerts")
 
 // ChangeAlerts implements [journal.Store]. The lock ends with the transaction, which works behind a pooler as well.
 func (s *Store) ChangeAlerts(ctx context.Context, try bool, change func(*journal.AlertBook) (*journal.AlertChanges, error)) (bool, error) {
@@ -30,29 +31,65 @@ func (s *Store) ChangeAlerts(ctx context.Context, try bool, change func(*journal
 	switch {
 	case refused != nil:
 		return false, refused
-	case errors.Is(err, errBusy):
+	case try && errors.Is(err, errBusy):
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// alerting runs f in a durable transaction in which nobody else changes alerts or takes notices.
+// alertPause is how long is waited for another process that changes alerts, which takes some milliseconds, before it is asked again.
+const alertPause = 10 * time.Millisecond
+
+// alerting runs f in a durable transaction in which nobody else changes alerts or takes notices. Who waits for that, in this process
+// or for another one, has no connection meanwhile: those are for events.
 func (s *Store) alerting(ctx context.Context, what string, try bool, f func(pgx.Tx) error) error {
-	return s.retry(ctx, what, func() error {
-		return s.durably(ctx, func(tx pgx.Tx) error {
-			lock, mine := `SELECT pg_advisory_xact_lock(hashtextextended($1, 0)) IS NOT NULL`, true
-			if try {
-				lock = `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))`
-			}
-			if err := tx.QueryRow(ctx, lock, s.in("{{.}}alerts")).Scan(&mine); err != nil {
-				return err
-			}
-			if !mine {
-				return errBusy
-			}
-			return f(tx)
-		})
-	})
+	if err := s.takeTurn(ctx, try); err != nil {
+		return failed(what, err)
+	}
+	defer func() { <-s.turn }()
+	for {
+		err := s.retry(ctx, what, func() error { return s.durably(ctx, func(tx pgx.Tx) error { return s.locked(ctx, tx, f) }) })
+		if try || !errors.Is(err, errBusy) {
+			return err
+		}
+		pause := time.NewTimer(alertPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return fmt.Errorf("%w: %w", err, ctx.Err())
+		}
+	}
+}
+
+// takeTurn waits until nobody else in this process changes alerts.
+func (s *Store) takeTurn(ctx context.Context, try bool) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	if try {
+		return errBusy
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", errBusy, ctx.Err())
+	}
+}
+
+// locked runs f if nobody else changes alerts.
+func (s *Store) locked(ctx context.Context, tx pgx.Tx, f func(pgx.Tx) error) error {
+	mine := false
+	if err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))`, s.in("{{.}}alerts")).Scan(&mine); err != nil {
+		return err
+	}
+	if !mine {
+		return errBusy
+	}
+	return f(tx)
 }
 
 const putAlertSQL = `INSERT INTO {{.}}alerts (rule, subject, state, severity, transition, since, fired_at, seen_at, told_at, told_as,
@@ -110,6 +147,11 @@ func (s *Store) changeAlerts(ctx context.Context, tx pgx.Tx, c *journal.AlertCha
 			return err
 		}
 	}
+	if !c.Abandon.IsZero() {
+		if err := exec(`DELETE FROM {{.}}alert_notices WHERE since < $1`, c.Abandon); err != nil {
+			return err
+		}
+	}
 	if c.Forget.IsZero() {
 		return nil
 	}
@@ -124,7 +166,6 @@ func (s *Store) changeAlerts(ctx context.Context, tx pgx.Tx, c *journal.AlertCha
 // forgetAlerts are the statements that delete what is older than $1.
 var forgetAlerts = []string{
 	`DELETE FROM {{.}}alert_records WHERE at < $1`,
-	`DELETE FROM {{.}}alert_notices WHERE since < $1`,
 	`DELETE FROM {{.}}alert_silences WHERE until < $1`,
 	`DELETE FROM {{.}}alerts WHERE state = 'resolved' AND since < $1`,
 }
@@ -201,8 +242,13 @@ func (s *Store) Alerts(ctx context.Context) (book *journal.AlertBook, err error)
 // AlertHistory implements [journal.Store].
 func (s *Store) AlertHistory(ctx context.Context, f journal.AlertFilter, before int64, limit int) ([]journal.AlertRecord, error) {
 	const text = `SELECT id, rule, subject, at, event, transition, severity, text, done_by FROM {{.}}alert_records
-		WHERE ($1 = 0 OR id < $1) AND ($2 = '' OR rule = $2) AND ($3 = '' OR subject = $3) ORDER BY id DESC LIMIT $4`
-	all, err := rows(ctx, s.pool, s.in(text), []any{before, f.Rule, f.Subject, limit}, func(row pgx.CollectableRow) (r journal.AlertRecord, err error) {
+		WHERE ($1 = 0 OR id < $1) AND ($2 = '' OR rule = $2) AND ($3 = '' OR subject = $3) AND ($5::text[] = '{}' OR event = ANY ($5))
+		ORDER BY id DESC LIMIT $4`
+	events := make([]string, len(f.Events))
+	for i, e := range f.Events {
+		events[i] = string(e)
+	}
+	all, err := rows(ctx, s.pool, s.in(text), []any{before, f.Rule, f.Subject, limit, events}, func(row pgx.CollectableRow) (r journal.AlertRecord, err error) {
 		err = row.Scan(&r.ID, &r.Rule, &r.Subject, &r.At, &r.Event, &r.Transition, &r.Severity, &r.Text, &r.By)
 		return r, err
 	})

@@ -47,6 +47,7 @@ type Store struct {
 	channel string // where processes notify each other
 	log     *slog.Logger
 	writer  int
+	turn    chan struct{} // to change alerts: one at a time
 }
 
 var _ journal.Store = (*Store)(nil)
@@ -68,7 +69,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("journal/pg: %w", err)
 	}
 	s := &Store{pool: pool, sql: newStatements(prefix), prefix: prefix,
-		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger}
+		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, turn: make(chan struct{}, 1)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/json"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -82,6 +83,11 @@ func (s *Store) changeAlerts(w *writer, c *journal.AlertChanges) error {
 			return err
 		}
 	}
+	if !c.Abandon.IsZero() {
+		if err := exec(`DELETE FROM {{.}}alert_notices WHERE since < ?`, c.Abandon.UnixMicro()); err != nil {
+			return err
+		}
+	}
 	if c.Forget.IsZero() {
 		return nil
 	}
@@ -96,7 +102,6 @@ func (s *Store) changeAlerts(w *writer, c *journal.AlertChanges) error {
 // forgetAlerts are the statements that delete what is older than a time.
 var forgetAlerts = []string{
 	`DELETE FROM {{.}}alert_records WHERE at < ?`,
-	`DELETE FROM {{.}}alert_notices WHERE since < ?`,
 	`DELETE FROM {{.}}alert_silences WHERE until < ?`,
 	`DELETE FROM {{.}}alerts WHERE state = 'resolved' AND since < ?`,
 }
@@ -193,8 +198,13 @@ func (s *Store) alertBook(ctx context.Context, tx *sql.Tx) (*journal.AlertBook, 
 // AlertHistory implements [journal.Store].
 func (s *Store) AlertHistory(ctx context.Context, f journal.AlertFilter, before int64, limit int) ([]journal.AlertRecord, error) {
 	const text = `SELECT id, rule, subject, at, event, transition, severity, text, done_by FROM {{.}}alert_records
-		WHERE (?1 = 0 OR id < ?1) AND (?2 = '' OR rule = ?2) AND (?3 = '' OR subject = ?3) ORDER BY id DESC LIMIT ?4`
-	all, err := rows(ctx, s.readers, s.in(text), []any{before, f.Rule, f.Subject, limit}, func(row scanner) (r journal.AlertRecord, err error) {
+		WHERE (?1 = 0 OR id < ?1) AND (?2 = '' OR rule = ?2) AND (?3 = '' OR subject = ?3)
+			AND (?5 = '[]' OR event IN (SELECT value FROM json_each(?5))) ORDER BY id DESC LIMIT ?4`
+	events, err := json.Marshal(append([]journal.AlertEvent{}, f.Events...))
+	if err != nil {
+		return nil, err
+	}
+	all, err := rows(ctx, s.readers, s.in(text), []any{before, f.Rule, f.Subject, limit, string(events)}, func(row scanner) (r journal.AlertRecord, err error) {
 		var at int64
 		err = row.Scan(&r.ID, &r.Rule, &r.Subject, &at, &r.Event, &r.Transition, &r.Severity, &r.Text, &r.By)
 		r.At = time.UnixMicro(at)
