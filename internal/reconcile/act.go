@@ -16,7 +16,10 @@ func (r *run) act(ctx context.Context, p *pending) error {
 	if !r.opts.Redeliver && r.opts.Ingest == nil {
 		return nil
 	}
-	var err error
+	err := ctx.Err()
+	if err != nil {
+		return err
+	}
 	if r.opts.Redeliver {
 		err = r.redeliver(ctx, p)
 	} else {

@@ -19,7 +19,7 @@ import (
 const (
 	maxPages  = 20_000
 	maxBarren = 100 // pages in a row that have nothing new
-	maxPasses = 4
+	maxPasses = 6
 )
 
 // overlap is how far outside of the range a list is read: senders cut times off at seconds, and do not say whether a bound is
@@ -48,6 +48,9 @@ type Page struct {
 	Entries []Entry
 	// Repeated are how many were on an earlier page.
 	Repeated int
+
+	twice  bool // one of them was there before in the same pass
+	behind int  // of the entries come behind one that was there before
 }
 
 // Lister reads the list of one source from one time to another. It is made for one use, by one goroutine.
@@ -58,7 +61,7 @@ type Lister struct {
 	cut          bool
 	pace         pace
 	position     int // of pages that are counted
-	seen         map[sum]struct{}
+	seen, inPass map[sum]struct{}
 }
 
 // NewLister returns a lister for the options' Since to Until. It refuses settings and tokens that cannot be right, before
@@ -88,19 +91,23 @@ func (l *Lister) Since() (time.Time, bool) { return l.since, l.cut }
 // sender states. The sequence ends with the list, or with an error.
 //
 // A list that is counted in pages or entries can lose one at the border of two pages: while others before it vanish, or where
-// entries of the same time are in another order at the next request. It is read again until nothing new comes.
+// entries of the same time are in another order at the next request. It is read until nothing new comes. A pass in which no entry
+// came twice has seen all of them; after one in which some did, one more is made.
 func (l *Lister) Pages(ctx context.Context) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
-		for pass := 1; ; pass++ {
-			fresh, ended, err := l.pass(ctx, pass > 1, func(p Page) bool { return yield(p, nil) })
+		for n, quiet := 1, 0; ; n++ {
+			p, err := l.pass(ctx, n > 1, func(p Page) bool { return yield(p, nil) })
+			if quiet++; p.fresh > 0 {
+				quiet = 0
+			}
 			switch {
 			case err != nil:
 				yield(Page{}, err)
 				return
-			case ended || !l.shifts() || pass > 1 && fresh == 0:
+			case p.left || !l.shifts() || n > 1 && quiet > 0 && (!p.twice || quiet > 1):
 				return
-			case pass == maxPasses:
-				yield(Page{}, lies("it was read %d times and still had something new: it changes faster than it can be read", pass))
+			case n == maxPasses:
+				yield(Page{}, lies("it was read %d times and still had something new: it changes faster than it can be read", n))
 				return
 			}
 		}
@@ -113,48 +120,62 @@ func (l *Lister) shifts() bool {
 	return page != nil && (page.Kind == spec.PageNumber || page.Kind == spec.PageOffset)
 }
 
-// pass reads the list once. It returns how many entries were new; at the head of a list that begins with the newest, those that
-// came since the pass before do not count.
-func (l *Lister) pass(ctx context.Context, again bool, yield func(Page) bool) (fresh int, ended bool, err error) {
+// pass is what came of reading the list once.
+type pass struct {
+	// fresh are the entries that were new. At the head of a list that begins with the newest, those that came since the pass
+	// before do not count.
+	fresh int
+	// twice is set if an entry came twice.
+	twice bool
+	// left is set if the caller wants no more.
+	left bool
+}
+
+// pass reads the list once.
+func (l *Lister) pass(ctx context.Context, again bool, yield func(Page) bool) (out pass, err error) {
 	asked := map[sum]int{}
 	request := l.first()
-	l.position = 0
+	l.position, l.inPass = 0, map[sum]struct{}{}
 	head := again && l.client.spec.List.Sort == spec.Newest
 	for n, barren := 1, 0; ; n++ {
 		id := sumOf([]byte(request.url), request.body)
 		if before := asked[id]; before > 0 {
-			return fresh, false, lies("page %d leads back to page %d", n-1, before)
+			return out, lies("page %d leads back to page %d", n-1, before)
 		}
 		if asked[id] = n; n > maxPages {
-			return fresh, false, lies("it has more than %d pages", maxPages)
+			return out, lies("it has more than %d pages", maxPages)
 		}
 		a, err := l.client.do(ctx, request)
 		if err != nil {
-			return fresh, false, err
+			return out, err
 		}
 		p, err := parsePage(a.body, &l.client.spec.List)
 		if err != nil {
-			return fresh, false, err
+			return out, err
 		}
 		page, over := l.read(p)
-		if head = head && page.Repeated == 0; !head {
-			fresh += len(page.Entries)
+		if head {
+			out.fresh += page.behind
+		} else {
+			out.fresh += len(page.Entries)
 		}
+		head = head && page.Repeated == 0
+		out.twice = out.twice || page.twice
 		if barren++; len(page.Entries) > 0 || again {
 			barren = 0
 		}
-		if !yield(page) {
-			return fresh, true, nil
-		}
-		if over {
-			return fresh, false, nil
-		}
-		if barren == maxBarren {
-			return fresh, false, lies("%d pages in a row had nothing new", barren)
+		switch {
+		case !yield(page):
+			out.left = true
+			return out, nil
+		case over:
+			return out, nil
+		case barren == maxBarren:
+			return out, lies("%d pages in a row had nothing new", barren)
 		}
 		next, err := l.next(request, p, a)
 		if err != nil || next == nil {
-			return fresh, false, err
+			return out, err
 		}
 		request = *next
 	}
@@ -187,12 +208,20 @@ func (l *Lister) read(p page) (out Page, over bool) {
 		if e.ID == "" {
 			id = sumOf([]byte("raw"), []byte(item.Raw))
 		}
+		_, twice := l.inPass[id]
+		out.twice = out.twice || twice
+		if l.shifts() {
+			l.inPass[id] = struct{}{}
+		}
 		if _, is := l.seen[id]; is {
 			out.Repeated++
 			continue
 		}
 		l.seen[id] = struct{}{}
 		out.Entries = append(out.Entries, e)
+		if out.Repeated > 0 {
+			out.behind++
+		}
 	}
 	return out, l.client.spec.List.Sort == spec.Newest && len(p.items) > 0 && old == len(p.items)
 }

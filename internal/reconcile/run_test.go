@@ -1,0 +1,413 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/reconcile"
+	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+var kinds = []spec.PageKind{spec.PageCursor, spec.PageLastID, spec.PageLink, spec.PageURL, spec.PageNumber, spec.PageOffset}
+
+// TestEveryKindOfPage reads lists of every kind and order, whose last page is empty, full, and in between.
+func TestEveryKindOfPage(t *testing.T) {
+	for _, kind := range append(kinds, "") {
+		for _, sort := range []spec.Sort{spec.Newest, spec.Oldest} {
+			for _, n := range []int{0, 1, 9, 10, 11, 20, 35} {
+				bubble(t, fmt.Sprintf("%s/%s/%d", kind, sort, n), func(t *testing.T) {
+					w := newWorld(t, &reconciletest.Server{Kind: kind, Sort: sort})
+					all := entries(n)
+					w.server.Add(all...)
+					for i := 0; i < n; i += 3 {
+						w.ledger.put(all[i].ID)
+					}
+					r := w.mustRun()
+					want := slices.DeleteFunc(ids(all), func(id string) bool { _, is := w.ledger.known[id]; return is })
+					if diff := cmp.Diff(want, keys(r.Events), cmp.Transformer("nil", func(in []string) []string { return append([]string{}, in...) })); diff != "" {
+						t.Error(diff)
+					}
+					if r.Listed != n || r.Known != n-len(want) || r.Missing != len(want) {
+						t.Errorf("%+v", r)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestPost reads a list that is asked for with a JSON body.
+func TestPost(t *testing.T) {
+	for _, kind := range []spec.PageKind{spec.PageCursor, spec.PageLastID, spec.PageNumber, spec.PageOffset} {
+		bubble(t, string(kind), func(t *testing.T) {
+			w := newWorld(t, &reconciletest.Server{Kind: kind, Post: true})
+			w.server.Add(entries(25)...)
+			if r := w.mustRun(); r.Missing != 25 {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// TestListWithoutRange ends where the range begins, if the newest come first: it asks for no page behind that.
+func TestListWithoutRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor, Unfiltered: true})
+		w.server.Add(entries(1000)...)
+		w.opts.Since = time.Now().Add(-2 * time.Hour)
+		r := w.mustRun()
+		if r.Missing != 60 || len(w.server.Requests()) > 9 {
+			t.Errorf("%d are missing after %d requests", r.Missing, len(w.server.Requests()))
+		}
+	})
+}
+
+// TestRange: both ends are included, whatever the sender cuts off of its times.
+func TestRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor, Size: 2})
+		since := time.Now().Add(-2 * time.Hour).Truncate(time.Second)
+		w.opts.Since, w.opts.Until = since.Add(700*time.Millisecond), since.Add(time.Hour)
+		for id, at := range map[string]time.Duration{
+			"before": -time.Second, "first": 0, "equal": 0, "also": 0, "last": time.Hour, "after": time.Hour + time.Second,
+		} {
+			w.server.Add(reconciletest.Entry{ID: id, At: since.Add(at)})
+		}
+		if diff := cmp.Diff([]string{"also", "equal", "first", "last"}, keys(w.mustRun().Events)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestShifts changes the list while it is read. Nothing is lost, and nothing counts twice.
+func TestShifts(t *testing.T) {
+	for _, kind := range kinds {
+		bubble(t, string(kind)+"/new entries at the head", func(t *testing.T) {
+			w := newWorld(t, &reconciletest.Server{Kind: kind, Unfiltered: true})
+			all := entries(35)
+			w.server.Add(all...)
+			w.server.Before = func(n int) {
+				if n > 1 && n < 30 {
+					w.server.Add(reconciletest.Entry{ID: fmt.Sprintf("new_%d_a", n), At: time.Now()}, reconciletest.Entry{ID: fmt.Sprintf("new_%d_b", n), At: time.Now()})
+				}
+			}
+			r := w.mustRun()
+			if diff := cmp.Diff(ids(all), slices.DeleteFunc(keys(r.Events), func(key string) bool { return strings.HasPrefix(key, "new") })); diff != "" {
+				t.Error(diff)
+			}
+			if r.Missing != 35 {
+				t.Errorf("what is new is missing: %+v", r)
+			}
+		})
+	}
+	for _, kind := range []spec.PageKind{spec.PageNumber, spec.PageOffset} {
+		for _, sort := range []spec.Sort{spec.Newest, spec.Oldest} {
+			bubble(t, fmt.Sprintf("%s/%s/entries vanish at the head", kind, sort), func(t *testing.T) {
+				w := newWorld(t, &reconciletest.Server{Kind: kind, Sort: sort})
+				all := entries(35)
+				w.server.Add(all...)
+				head := all[:3]
+				if sort == spec.Newest {
+					head = all[32:]
+				}
+				w.server.Before = func(n int) {
+					if n == 3 {
+						w.server.Remove(ids(head)...)
+					}
+				}
+				if diff := cmp.Diff(ids(all), keys(w.mustRun().Events)); diff != "" {
+					t.Error(diff)
+				}
+			})
+			bubble(t, fmt.Sprintf("%s/%s/equal times in another order each time", kind, sort), func(t *testing.T) {
+				w := newWorld(t, &reconciletest.Server{Kind: kind, Sort: sort, Unstable: true})
+				all := entries(35)
+				for i := range all { // groups of five across the borders of pages
+					all[i].At = all[max(i-(i+2)%5, 0)].At
+				}
+				w.server.Add(all...)
+				if diff := cmp.Diff(ids(all), keys(w.mustRun().Events)); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
+	}
+}
+
+// TestDeliveredMeanwhile: what comes between the two looks is not missing.
+func TestDeliveredMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor})
+		w.server.Add(entries(25)...)
+		w.ledger.before = func(asked int) error {
+			if asked == 3 { // after the last look at a page, before the second look
+				w.ledger.put("evt_003", "evt_024")
+			}
+			return nil
+		}
+		r := w.mustRun()
+		if r.Missing != 23 || r.Known != 2 || r.Late != 1 || slices.Contains(keys(r.Events), "evt_024") {
+			t.Errorf("%+v", r)
+		}
+		if w.ledger.asked != 4 {
+			t.Errorf("%d queries for three pages and a second look", w.ledger.asked)
+		}
+	})
+}
+
+// TestYoung: an event may be under way for a while.
+func TestYoung(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{})
+		now := time.Now()
+		w.server.Add(reconciletest.Entry{ID: "young", At: now.Add(-9 * time.Minute)}, reconciletest.Entry{ID: "old", At: now.Add(-11 * time.Minute)})
+		r := w.mustRun()
+		if r.Young != 1 || !slices.Equal(keys(r.Events), []string{"old"}) || !r.Settled.Equal(now.Add(-10*time.Minute)) {
+			t.Errorf("%+v", r)
+		}
+		w.opts.Lag = -1
+		if r := w.mustRun(); r.Young != 0 || r.Missing != 2 || !r.Settled.Equal(now) {
+			t.Errorf("without a lag: %+v", r)
+		}
+	})
+}
+
+// TestTypes leaves alone what the webhook is not subscribed to.
+func TestTypes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{})
+		all := entries(4)
+		all[0].Type, all[1].Type, all[2].Type, all[3].Type = "order.paid", "order.made", "shop.made", "shop.paid"
+		w.server.Add(all...)
+		w.opts.Types = []string{"order.*", "shop.paid"}
+		r := w.mustRun()
+		if r.Other != 1 || !slices.Equal(keys(r.Events), []string{"evt_000", "evt_001", "evt_003"}) {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestDeliveries: several entries about one event are one event, which the newest stands for.
+func TestDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, sort := range []spec.Sort{spec.Newest, spec.Oldest} {
+			w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor, Size: 2, Sort: sort})
+			at := time.Now().Add(-time.Hour)
+			w.server.Add(
+				reconciletest.Entry{ID: "d1", Key: "a", At: at, Delivered: true},
+				reconciletest.Entry{ID: "d2", Key: "b", At: at.Add(time.Minute)},
+				reconciletest.Entry{ID: "d3", Key: "b", At: at.Add(2 * time.Minute)},
+				reconciletest.Entry{ID: "d4", Key: "a", At: at.Add(3 * time.Minute)},
+				reconciletest.Entry{ID: "d5", Key: "b", At: at.Add(4 * time.Minute)},
+			)
+			w.opts.Redeliver = true
+			r := w.mustRun()
+			if r.Listed != 2 || len(r.Events) != 2 {
+				t.Fatalf("%+v", r)
+			}
+			got := map[string]reconcile.Missing{r.Events[0].Key: r.Events[0], r.Events[1].Key: r.Events[1]}
+			if a, b := got["a"], got["b"]; a.Entry != "d4" || a.Delivery != reconcile.Delivered || b.Entry != "d5" || b.Delivery != reconcile.Undelivered {
+				t.Errorf("%+v", r.Events)
+			}
+			if !slices.Equal(w.server.Resent(), []string{"d4", "d5"}) {
+				t.Errorf("sent again: %q", w.server.Resent())
+			}
+		}
+	})
+}
+
+// TestRefused says why what is missing was refused.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{})
+		w.server.Add(entries(2)...)
+		w.opts.Refused = func(_ context.Context, keys []string) (map[string]string, error) {
+			if len(keys) != 2 {
+				t.Errorf("%q", keys)
+			}
+			return map[string]string{"evt_001": "signature_mismatch"}, nil
+		}
+		r := w.mustRun()
+		if r.Missing != 2 || r.Refused != 1 || r.Events[1].Refused != "signature_mismatch" || r.Events[0].Refused != "" {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestUnkeyed reports what has no key apart, and never as missing.
+func TestUnkeyed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{}, func(s *spec.Spec) {
+			s.Reconcile.List.Event.Body = "$.event.none"
+		})
+		all := entries(3)
+		all[1].Delivered, all[2].At = true, time.Now()
+		w.server.Add(all...)
+		w.opts.Redeliver = true
+		r := w.mustRun()
+		if r.Unkeyed != 3 || r.Missing != 0 || len(r.Undelivered) != 1 || r.Undelivered[0].Entry != "evt_000" || r.Undelivered[0].Outcome != reconcile.Redelivered {
+			t.Errorf("%+v", r)
+		}
+		if !slices.Equal(w.server.Resent(), []string{"evt_000"}) {
+			t.Errorf("what was delivered, or may be under way, was sent again: %q", w.server.Resent())
+		}
+	})
+}
+
+// TestWindow: what lies before the sender's window is told, and not asked for.
+func TestWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{}, func(s *spec.Spec) { s.Reconcile.Window = 24 * time.Hour })
+		r := w.mustRun()
+		if !r.Cut || r.Window != 24*time.Hour || !r.Since.Equal(time.Now().Add(-24*time.Hour)) {
+			t.Errorf("%+v", r)
+		}
+		w.opts.Since = r.Since
+		if r := w.mustRun(); r.Cut {
+			t.Error("the window itself counts as before it")
+		}
+	})
+}
+
+// TestInterrupted returns what was done until then, and the next run does the rest.
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor})
+		w.server.Add(entries(30)...)
+		ctx, cancel := context.WithCancel(t.Context())
+		stored := 0
+		w.opts.Ingest = func(c context.Context, event hookonce.Event) (bool, error) {
+			if stored++; stored == 7 {
+				cancel()
+			}
+			return w.ledger.ingest(c, event)
+		}
+		r, err := reconcile.Run(ctx, w.opts)
+		if w.check(r, err); !errors.Is(err, context.Canceled) || r.Stored != 7 || r.Missing != 30 || !r.Settled.Equal(r.Since) {
+			t.Fatalf("%v, %+v", err, r)
+		}
+		if r := w.mustRun(); r.Stored != 23 || r.Known != 7 {
+			t.Errorf("%+v", r)
+		}
+		if r := w.mustRun(); r.Stored != 0 || r.Known != 30 || r.Missing != 0 {
+			t.Errorf("a third run: %+v", r)
+		}
+	})
+}
+
+// TestInterruptedWhileReading ends at once, also where the pace of the sender is waited for.
+func TestInterruptedWhileReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor}, func(s *spec.Spec) { s.Reconcile.Rate = spec.Rate{Requests: 1, Per: time.Hour} })
+		w.server.Add(entries(30)...)
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Minute)
+		defer cancel()
+		began := time.Now()
+		r, err := reconcile.Run(ctx, w.opts)
+		if w.check(r, err); !errors.Is(err, context.DeadlineExceeded) || r.Pages != 2 || time.Since(began) != 90*time.Minute {
+			t.Errorf("%v after %v, %+v", err, time.Since(began), r)
+		}
+	})
+}
+
+// TestLedgerAway: without an answer nothing is missing.
+func TestLedgerAway(t *testing.T) {
+	for at := 1; at <= 4; at++ {
+		bubble(t, fmt.Sprint(at), func(t *testing.T) {
+			w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor})
+			w.server.Add(entries(25)...)
+			away := errors.New("the store is away")
+			w.ledger.before = func(asked int) error {
+				if asked >= at {
+					return away
+				}
+				return nil
+			}
+			r, err := w.run()
+			if !errors.Is(err, away) || r.Missing != 0 || !r.Settled.Equal(r.Since) {
+				t.Errorf("%v, %+v", err, r)
+			}
+		})
+	}
+}
+
+// TestManyMissing counts more than it keeps in memory, and lists the first of them.
+func TestManyMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor, Size: 5000, Sort: spec.Oldest})
+		const n = 25_000
+		all := make([]reconciletest.Entry, n)
+		for i := range all {
+			all[i] = reconciletest.Entry{ID: fmt.Sprintf("evt_%05d", i), At: time.Now().Add(-time.Hour)}
+		}
+		w.server.Add(all...)
+		r := w.mustRun()
+		if r.Missing != n || len(r.Events) != reconcile.MaxMissing {
+			t.Errorf("%d missing, %d listed", r.Missing, len(r.Events))
+		}
+	})
+}
+
+// TestOptions refuses what makes no run, before anything is asked.
+func TestOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for want, change := range map[string]func(*reconcile.Options){
+			"needs source, provider, ledger and since": func(o *reconcile.Options) { o.Since = time.Time{} },
+			"until is before since":                    func(o *reconcile.Options) { o.Until = o.Since.Add(-time.Second) },
+			"exclude each other": func(o *reconcile.Options) {
+				o.Redeliver, o.Ingest = true, func(context.Context, hookonce.Event) (bool, error) { return true, nil }
+			},
+			"token: is missing; it is an API key of acme": func(o *reconcile.Options) { o.Token = "" },
+			"token: has a space":                          func(o *reconcile.Options) { o.Token = "secret-with-end\n" },
+			"token: has 20000 bytes":                      func(o *reconcile.Options) { o.Token = strings.Repeat("x", 20000) },
+			"owner: there is no such setting":             func(o *reconcile.Options) { o.With = map[string]string{"owner": "x"} },
+			`server: there is no "https://evil.example"`:  func(o *reconcile.Options) { o.With = map[string]string{"server": "https://evil.example"} },
+		} {
+			w := newWorld(t, &reconciletest.Server{})
+			change(&w.opts)
+			r, err := w.run()
+			if r != nil || err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret-with-end") {
+				t.Errorf("%s: %v, %v", want, r, err)
+			}
+			if len(w.server.Requests()) > 0 {
+				t.Errorf("%s: the sender was asked", want)
+			}
+		}
+	})
+}
+
+// TestNotListed: a sender without a list cannot be asked.
+func TestNotListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{}, func(s *spec.Spec) { s.Reconcile = nil })
+		if _, err := w.run(); !errors.Is(err, spec.ErrNotListed) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestProgress tells after each page and action.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor})
+		w.server.Add(entries(20)...)
+		w.opts.Redeliver = true
+		var told []reconcile.Progress
+		w.opts.Progress = func(p reconcile.Progress) { told = append(told, p) }
+		w.mustRun()
+		last := told[len(told)-1]
+		if len(told) != 22 || told[0].Pages != 1 || told[0].Listed != 10 || told[0].Missing != 10 || last.Done != 20 || last.Todo != 20 || last.Missing != 20 {
+			t.Errorf("%d: %+v ... %+v", len(told), told[0], last)
+		}
+	})
+}
