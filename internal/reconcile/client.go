@@ -348,6 +348,9 @@ func (c *client) problem(a *answer, q ask, after time.Duration) error {
 	return e
 }
 
+// brackets escapes those in names of parameters, as in created[gte], which some servers do not take as they are.
+var brackets = strings.NewReplacer("[", "%5B", "]", "%5D")
+
 // path returns the URL of a path with its query. Values are escaped; a part of the query that has an optional setting which is
 // not set is left out, and one with a list is repeated.
 func (c *client) path(p spec.Pattern, values map[string]string) string {
@@ -359,7 +362,7 @@ func (c *client) path(p spec.Pattern, values map[string]string) string {
 		parts = append(parts, c.parameter(spec.Pattern(part), values)...)
 	}
 	if query = strings.Join(parts, "&"); query != "" {
-		address += "?" + query
+		address += "?" + brackets.Replace(query)
 	}
 	return address
 }

@@ -223,7 +223,7 @@ func (l *Lister) turn(now ask, value string) (*ask, error) {
 		if strings.Contains(next.url, "?") {
 			separator = "&"
 		}
-		next.url += separator + param + "=" + url.QueryEscape(value)
+		next.url += separator + url.QueryEscape(param) + "=" + url.QueryEscape(value)
 		return &next, nil
 	}
 	var members map[string]json.RawMessage

@@ -1,0 +1,329 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/reconcile"
+	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// TestRedeliver has each missing event sent again, the oldest first, as often as the sender permits, and nothing else.
+func TestRedeliver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor})
+		w.server.Add(entries(12)...)
+		w.ledger.put("evt_002", "evt_007")
+		w.opts.Redeliver = true
+		r := w.mustRun()
+		want := []string{"evt_000", "evt_001", "evt_003", "evt_004", "evt_005", "evt_006", "evt_008", "evt_009", "evt_010", "evt_011"}
+		if diff := cmp.Diff(want, w.server.Resent()); diff != "" || r.Redelivered != 10 || r.Failed != 0 {
+			t.Errorf("%s %+v", diff, r)
+		}
+		var at []time.Time
+		for _, request := range w.server.Requests() {
+			if request.Method == http.MethodPost {
+				at = append(at, request.At)
+			}
+		}
+		for i := 1; i < len(at); i++ {
+			if d := at[i].Sub(at[i-1]); d != 12*time.Second {
+				t.Errorf("request %d came %v after the one before; five a minute are permitted", i+1, d)
+			}
+		}
+		if again := w.mustRun(); again.Redelivered != 10 {
+			t.Errorf("what did not come can be sent again in the next run: %+v", again)
+		}
+	})
+}
+
+// resends answers requests to send an event again.
+func resends(answer func(w http.ResponseWriter, n int)) func(http.ResponseWriter, *http.Request) bool {
+	n := 0
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPost {
+			return false
+		}
+		n++
+		answer(w, n)
+		return true
+	}
+}
+
+// TestRedeliverFails tells by reason what was not sent again, and goes on with the others.
+func TestRedeliverFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Intercept: resends(func(w http.ResponseWriter, n int) {
+			w.WriteHeader([]int{202, 422, 422, 500, 202}[n-1])
+		})})
+		w.server.Add(entries(5)...)
+		w.opts.Redeliver = true
+		r := w.mustRun()
+		want := map[string]int{
+			"having an event sent again: the API answered 422": 2,
+			"having an event sent again: the API answered 500": 1,
+		}
+		if diff := cmp.Diff(want, r.Failures); diff != "" || r.Redelivered != 2 || r.Failed != 3 || r.Events[1].Outcome != reconcile.Failed || r.Events[1].Why == "" {
+			t.Errorf("%s %+v", diff, r)
+		}
+	})
+}
+
+// TestRedeliverLimited waits where the sender asks for it.
+func TestRedeliverLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Intercept: resends(func(w http.ResponseWriter, n int) {
+			w.Header().Set("Retry-After", "300")
+			w.WriteHeader([]int{429, 202}[n-1])
+		})})
+		w.server.Add(entries(1)...)
+		w.opts.Redeliver = true
+		began := time.Now()
+		if r := w.mustRun(); r.Redelivered != 1 || time.Since(began) < 5*time.Minute {
+			t.Errorf("%v, %+v", time.Since(began), r)
+		}
+	})
+}
+
+// TestRedeliverWithoutRight ends with the first: all others would fail as well.
+func TestRedeliverWithoutRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Intercept: resends(func(w http.ResponseWriter, n int) { w.WriteHeader(403) })})
+		w.server.Add(entries(5)...)
+		w.opts.Redeliver = true
+		r, err := w.run()
+		if !errors.Is(err, reconcile.ErrRights) || !strings.Contains(err.Error(), "it needs events: write") || r.Missing != 5 || r.Failed != 1 {
+			t.Errorf("%v, %+v", err, r)
+		}
+	})
+}
+
+// TestRedeliverOnce: a request of which nobody knows whether it was carried out is not repeated.
+func TestRedeliverOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{})
+		w.server.Add(entries(2)...)
+		w.opts.Redeliver = true
+		w.opts.Transport = failing{w.server, func(r *http.Request) error {
+			if strings.Contains(r.URL.Path, "evt_000") {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}}
+		r := w.mustRun()
+		if !slices.Equal(w.server.Resent(), []string{"evt_000", "evt_001"}) || r.Failed != 1 || r.Redelivered != 1 {
+			t.Errorf("%q %+v", w.server.Resent(), r)
+		}
+	})
+}
+
+// batch makes each entry a webhook with two events.
+func batch(s *spec.Spec) {
+	s.Split = &spec.Split{Items: []spec.Value{"json:$.events[*]"}}
+	s.Event = spec.Extract{Key: [][]spec.Value{{"item:$.id"}}, Type: []spec.Value{"item:$.type"}}
+	s.Reconcile.List.Event = &spec.Recorded{Body: "$.body", Headers: "$.headers"}
+}
+
+// listOf answers with one page.
+func listOf(page string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/events" {
+			return false
+		}
+		_, _ = io.WriteString(w, strings.ReplaceAll(page, "AT", time.Now().Add(-time.Hour).Format(time.RFC3339)))
+		return true
+	}
+}
+
+const batchPage = `{"data": [{"id": "wh_1", "at": "AT", "ok": false,
+	"headers": {"Content-Type": "application/json", "X-Acme-Signature": ["00ff"], "Bad Name": "x", "X-Bad": "a\nb"},
+	"body": "{\"events\": [{\"id\": \"a\", \"type\": \"paid\"}, {\"id\": \"b\", \"type\": \"paid\"}], \"meta\": 1}"}]}`
+
+// TestBatch: an entry with several missing events is sent again once.
+func TestBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Intercept: listOf(batchPage)}, batch)
+		w.opts.Redeliver = true
+		r := w.mustRun()
+		if !slices.Equal(w.server.Resent(), []string{"wh_1"}) || r.Listed != 2 || r.Redelivered != 2 {
+			t.Errorf("%q %+v", w.server.Resent(), r)
+		}
+	})
+}
+
+// TestIngestBatch stores each event with its own body, and the headers of the webhook.
+func TestIngestBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Intercept: listOf(batchPage)}, batch)
+		w.ledger.put("b")
+		var got []hookonce.Event
+		w.opts.Ingest = func(_ context.Context, event hookonce.Event) (bool, error) {
+			got = append(got, event)
+			return true, nil
+		}
+		r := w.mustRun()
+		if r.Stored != 1 || len(got) != 1 || got[0].Key != "a" || string(got[0].Body) != `{"events": [{"id": "a", "type": "paid"}], "meta": 1}` {
+			t.Fatalf("%+v %+v", r, got)
+		}
+		if diff := cmp.Diff(http.Header{"Content-Type": {"application/json"}, "X-Acme-Signature": {"00ff"}}, got[0].Header); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestIngest hands over what the provider's own rules find in the body: the same as in a webhook, but without a digest.
+func TestIngest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor})
+		all := entries(12)
+		w.server.Add(all...)
+		var got []hookonce.Event
+		w.opts.Ingest = func(ctx context.Context, event hookonce.Event) (bool, error) {
+			got = append(got, event)
+			if event.Key == "evt_005" {
+				w.ledger.put("evt_005") // it comes at this moment
+			}
+			return w.ledger.ingest(ctx, event)
+		}
+		r := w.mustRun()
+		if r.Stored != 11 || r.Arrived != 1 || r.Events[5].Outcome != reconcile.Arrived || len(got) != 12 {
+			t.Fatalf("%+v", r)
+		}
+		want := hookonce.Event{
+			Source: "billing", Provider: "acme", Key: "evt_003", KeyOrigin: "json:$.id", Type: "order.paid", Resource: "o-evt_003", Tenant: "shop-1",
+			Scope: "6:shop-19:o-evt_003", Body: all[3].Body(), Header: http.Header{"Content-Type": {"application/json"}},
+		}
+		if diff := cmp.Diff(want, got[3]); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestIngestFails goes on with the others.
+func TestIngestFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{})
+		w.server.Add(entries(3)...)
+		w.opts.Ingest = func(ctx context.Context, event hookonce.Event) (bool, error) {
+			if event.Key == "evt_001" {
+				return false, errors.New("the store is full")
+			}
+			return w.ledger.ingest(ctx, event)
+		}
+		r := w.mustRun()
+		if r.Stored != 2 || r.Failed != 1 || r.Failures["storing it: the store is full"] != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// detailed has the event in the details of an entry alone.
+func detailed(s *spec.Spec) {
+	s.Event.Key = [][]spec.Value{{"header:X-Acme-Id"}}
+	s.Reconcile.List.Event = &spec.Recorded{Header: map[string]spec.Path{"X-Acme-Id": "$.id"}}
+	s.Reconcile.Detail = &spec.Detail{Path: "/entries/{id}?full=1", Event: spec.Recorded{
+		Body: "$.request.body", Headers: "$.request.headers", Cut: &spec.Condition{In: "$.request.cut", Is: []string{"true"}},
+	}}
+}
+
+// TestDetail asks for the details of what is missing, and of nothing else.
+func TestDetail(t *testing.T) {
+	for name, c := range map[string]struct{ answer, why, body string }{
+		"whole":         {answer: `{"request": {"headers": {"x-acme-id": "KEY"}, "body": {"type": "order.paid"}}}`, body: `{"type": "order.paid"}`},
+		"a text":        {answer: `{"request": {"headers": {"x-acme-id": "KEY"}, "body": "{\"type\":\"order.paid\"}"}}`, body: `{"type":"order.paid"}`},
+		"cut":           {answer: `{"request": {"headers": {"x-acme-id": "KEY"}, "body": {}, "cut": true}}`, why: "the sender has not recorded the whole body"},
+		"without one":   {answer: `{"request": {"headers": {"x-acme-id": "KEY"}}}`, why: "the sender has not recorded the whole body"},
+		"another event": {answer: `{"request": {"headers": {"x-acme-id": "other"}, "body": {}}}`, why: "the list cannot be right: the details of an entry are those of another event"},
+		"no JSON":       {answer: `<html>`, why: "the list cannot be right: the answer is no JSON"},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			w := newWorld(t, &reconciletest.Server{Intercept: func(w http.ResponseWriter, r *http.Request) bool {
+				key, is := strings.CutPrefix(r.URL.Path, "/entries/")
+				if is {
+					_, _ = io.WriteString(w, strings.ReplaceAll(c.answer, "KEY", key))
+				}
+				return is
+			}}, detailed)
+			w.server.Add(entries(3)...)
+			w.ledger.put("evt_000", "evt_002")
+			var got []hookonce.Event
+			w.opts.Ingest = func(_ context.Context, event hookonce.Event) (bool, error) {
+				got = append(got, event)
+				return true, nil
+			}
+			r := w.mustRun()
+			if c.why != "" {
+				if r.Failures[c.why] != 1 || len(got) != 0 {
+					t.Errorf("%+v", r)
+				}
+				return
+			}
+			if r.Stored != 1 || len(got) != 1 || got[0].Key != "evt_001" || string(got[0].Body) != c.body || got[0].Type != "order.paid" || got[0].Digest != nil {
+				t.Errorf("%+v %+v", r, got)
+			}
+			if n := len(w.server.Requests()); n != 2 {
+				t.Errorf("%d requests", n)
+			}
+		})
+	}
+}
+
+// TestCannotAct says so before anything is asked.
+func TestCannotAct(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{}, func(s *spec.Spec) { s.Reconcile.Redeliver = nil })
+		w.opts.Redeliver = true
+		if _, err := w.run(); err == nil || !strings.Contains(err.Error(), "acme documents no API that sends an event again") {
+			t.Error(err)
+		}
+		w = newWorld(t, &reconciletest.Server{}, detailed, func(s *spec.Spec) { s.Reconcile.Detail = nil })
+		w.opts.Ingest = w.ledger.ingest
+		if _, err := w.run(); err == nil || !strings.Contains(err.Error(), "does not have the events themselves") {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNotAgain tells which entries the sender does not send again.
+func TestNotAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{}, func(s *spec.Spec) {
+			s.Reconcile.Redeliver.When = &spec.Condition{In: "$.event.type", Is: []string{"order.*"}}
+		})
+		all := entries(2)
+		all[0].Type = "shop.made"
+		w.server.Add(all...)
+		w.opts.Redeliver = true
+		if r := w.mustRun(); r.Failures["the sender does not send this entry again"] != 1 || !slices.Equal(w.server.Resent(), []string{"evt_001"}) {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestIDs: an id that the server made up is escaped where it stands in a path, and leads nowhere else.
+func TestIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{})
+		at := time.Now().Add(-time.Hour)
+		for i, id := range []string{"..", ".", "a/../../admin", "a?x=1#y", "a\nb", strings.Repeat("x", 600), "a%2e%2e", "é"} {
+			w.server.Add(reconciletest.Entry{ID: id, Key: fmt.Sprint("key_", i), At: at.Add(time.Duration(i) * time.Second)})
+		}
+		w.opts.Redeliver = true
+		r := w.mustRun()
+		if diff := cmp.Diff([]string{"a/../../admin", "a?x=1#y", "a%2e%2e", "é"}, w.server.Resent()); diff != "" || r.Missing != 8 || r.Failed != 4 {
+			t.Errorf("%s %+v", diff, r)
+		}
+	})
+}
