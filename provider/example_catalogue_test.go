@@ -94,6 +94,12 @@ func ExampleBuildkite() {
 	// Output: build.finished   false
 }
 
+func ExampleCalCom() {
+	p := provider.CalCom("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: BOOKING_CREATED 15:BOOKING_CREATED20:2026-02-03T04:05:06Z32:5d709065d2a7ba2a396031be15ac66b8 json:$.triggerEvent + json:$.createdAt + hash:json:$.payload true
+}
+
 func ExampleCalendly() {
 	p := provider.Calendly("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -128,6 +134,12 @@ func ExampleClickUp() {
 	p := provider.ClickUp("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: taskStatusUpdated 36:7fa3ec74-0000-4000-8000-00000000f00117:taskStatusUpdated5:evt_1 json:$.webhook_id + json:$.event + json:$.history_items[0].id true
+}
+
+func ExampleCloudflare() {
+	p := provider.Cloudflare("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: health_check_status_notification.ALERT_STATE_EVENT_START 32:749b911ea5d04344a58e45edd099b32832:000eaa907ed24e78946d3a93adb2ae5723:ALERT_STATE_EVENT_START10:177009150632:52e53eb5d3bce08c9153e47809a4c2d2 json:$.policy_id + json:$.alert_correlation_id + json:$.alert_event + json:$.ts + hash:json:$.data false
 }
 
 func ExampleCloudinary() {
@@ -166,6 +178,12 @@ func ExampleDiscordInteractions() {
 	// Output: discord-interactions [[json:$.id]]
 }
 
+func ExampleDiscourse() {
+	p := provider.Discourse("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: post_created 25:https://forum.example.com5:evt_1 header:X-Discourse-Instance + header:X-Discourse-Event-Id false
+}
+
 func ExampleDocuSign() {
 	p := provider.DocuSign("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -176,6 +194,12 @@ func ExampleDropbox() {
 	p := provider.Dropbox("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: false
+}
+
+func ExampleDub() {
+	p := provider.Dub("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: link.created evt_1 json:$.id true
 }
 
 func ExampleEasyPost() {
@@ -196,6 +220,12 @@ func ExampleElevenLabs() {
 	// Output: post_call_transcription 23:post_call_transcription10:17700915065:evt_1 json:$.type + json:$.event_timestamp + json:$.data.conversation_id true
 }
 
+func ExampleFigma() {
+	p := provider.Figma("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: FILE_COMMENT 4:100112:FILE_COMMENT20:2026-02-03T04:05:06Z5:evt_1 json:$.webhook_id + json:$.event_type + json:$.timestamp + json:$.comment_id false
+}
+
 func ExampleFlutterwave() {
 	p := provider.Flutterwave("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -212,6 +242,12 @@ func ExampleForgejo() {
 	p := provider.Forgejo("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: issues.opened evt_1 header:X-Forgejo-Delivery false
+}
+
+func ExampleGhost() {
+	p := provider.Ghost("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: false
 }
 
 func ExampleGitea() {
@@ -232,10 +268,22 @@ func ExampleGoCardless() {
 	// Output: payments.confirmed evt_1 item:$.id true
 }
 
+func ExampleGrafana() {
+	p := provider.Grafana("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: firing   false
+}
+
 func ExampleGumroad() {
 	p := provider.Gumroad("fake-token")
 	show(p, sample(p, "evt_1", ""))
 	// Output: sale 19:4:sale4:sale5:evt_132:03cae817fd76fda75c8161bdeec01fd0 const:sale + form:resource_name + form:sale_id + content false
+}
+
+func ExampleHCPTerraform() {
+	p := provider.HCPTerraform("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: run:completed 5:evt_120:run-FwnENkvDnrpyFC7M13:run:completed7:applied20:2026-02-03T04:05:06Z json:$.notification_configuration_id + json:$.run_id + item:$.trigger + item:$.run_status + item:$.run_updated_at true
 }
 
 func ExampleHeroku() {
@@ -304,6 +352,12 @@ func ExampleLob() {
 	// Output: letter.delivered evt_1 json:$.id true
 }
 
+func ExampleLogto() {
+	p := provider.Logto("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: User.Created 15:exampleHook100112:User.Created20:2026-02-03T04:05:06Z32:bc1c43b09c704c937bb1f9e9c30ee872 json:$.hookId + json:$.event + json:$.createdAt + hash:json:$ true
+}
+
 func ExampleMailgun() {
 	p := provider.Mailgun("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -370,6 +424,12 @@ func ExampleOkta() {
 	// Output: user.lifecycle.deactivate evt_1 item:$.uuid false
 }
 
+func ExampleOutline() {
+	p := provider.Outline("ol_whs_fake")
+	show(p, sample(p, "evt_1", ""))
+	// Output: documents.update evt_1 json:$.id true
+}
+
 func ExamplePaddle() {
 	p := provider.Paddle("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -404,6 +464,12 @@ func ExamplePlaid() {
 	p := provider.Plaid("sandbox:fake-client:fake-secret")
 	fmt.Println(p.Name(), p.Spec().Event.Key)
 	// Output: plaid []
+}
+
+func ExamplePlane() {
+	p := provider.Plane("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: issue.update 36:f1a2b3c4-0000-4000-8000-00000000f00120:2026-02-03T04:05:06Z32:a86dd7d788d620d4b41bb372b4f212c7 json:$.webhook_id + json:$.data.updated_at + hash:json:$ true
 }
 
 func ExamplePlivo() {
@@ -448,6 +514,12 @@ func ExampleSanity() {
 	// Output: update 5:evt_115:ExampleHook0001 header:Idempotency-Key + header:Sanity-Webhook-Id false
 }
 
+func ExampleSegment() {
+	p := provider.Segment("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: track evt_1 json:$.messageId true
+}
+
 func ExampleSendGrid() {
 	p := provider.SendGrid("MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE/a3glM880dWcd0xmaIOugkMuVXxNKES5OMs6dx5a8lbinFUjpdGWHnmILO3ImzMFT008h+Bm1FPb73CfPousQA==")
 	fmt.Println(p.Name(), p.Spec().Event.Key)
@@ -478,10 +550,22 @@ func ExampleSinch() {
 	// Output: DELIVERED 6:report5:evt_19:DELIVERED32:a6f980765b9a925d63fb9d5cf62a16ab const:report + json:$.message_delivery_report.message_id + json:$.message_delivery_report.status + hash:json:$.message_delivery_report true
 }
 
+func ExampleSonarQube() {
+	p := provider.SonarQube("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: SUCCESS evt_1 json:$.taskId true
+}
+
 func ExampleSvix() {
 	p := provider.Svix("whsec_ZmFrZSBzZWNyZXQgZm9yIHRlc3Rz")
 	show(p, sample(p, "evt_1", ""))
 	// Output: invoice.paid evt_1 header:svix-id true
+}
+
+func ExampleTally() {
+	p := provider.Tally("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: FORM_RESPONSE evt_1 json:$.eventId true
 }
 
 func ExampleTelegram() {
