@@ -155,7 +155,7 @@ type Profile struct {
 	// Acknowledgement is the answer that stops the sender from sending an event again: a success. Zero: a plain 200.
 	Acknowledgement Answer
 	// Methods are those, besides POST, whose requests go to [Provider.Open], without their body: some senders prove
-	// with GET or HEAD that they talk to whom they think. Zero: none.
+	// with GET or HEAD that they talk to whom they think, and some can be told to send events with GET. Zero: none.
 	Methods []string
 	// Rejected is the status for requests that are not authentic. Zero: 401. One of 500 or above says that any 4xx
 	// disables the webhook, so that a body that cannot be taken is answered with it too.

@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -358,7 +359,8 @@ func (v *verifier) binds(part *value) bool {
 			return true
 		}
 	case kindQuery:
-		return v.apart(v.part(kindURL))
+		at := v.part(kindURL)
+		return at >= 0 && v.sign[at].plain == nil && v.apart(at) // with escapes undone, two queries are one text
 	}
 	i := slices.IndexFunc(v.sign, func(signed value) bool { return signed.origin == part.origin })
 	return v.apart(i)
@@ -368,7 +370,7 @@ func (v *verifier) binds(part *value) bool {
 // old or in the future were it shorter or longer.
 func (v *verifier) rigid(part *value) bool {
 	switch part.kind {
-	case kindConst, kindSecret, kindMethod: // events come with POST only
+	case kindConst, kindSecret, kindMethod: // POST or GET, of which neither begins with the other
 		return true
 	case kindTS:
 		return v.unit == RFC3339 || v.past > 0 && v.future > 0
@@ -398,6 +400,8 @@ func (v *verifier) apart(i int) bool {
 func (v *verifier) intact(r *reading) error {
 	why := ""
 	switch {
+	case r.method == http.MethodGet: // it has none
+		return nil
 	case v.kind == PlainHash && v.sign[len(v.sign)-1].kind != kindSecret:
 		// It can be continued where it ended. What that takes between the two is not JSON.
 		why = "with a hash that begins with the secret anybody can append to a body"

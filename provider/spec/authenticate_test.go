@@ -104,6 +104,98 @@ func TestTheSignedURL(t *testing.T) {
 	}
 }
 
+// TestEscapesInTheSignedURL: those that the sender undoes are undone on both sides, and what is in the query is not signed
+// by itself then: two queries are one text.
+func TestEscapesInTheSignedURL(t *testing.T) {
+	s := signing("|", "url", "body")
+	s.Event.Key = [][]Value{{"query:id"}}
+	for _, unescape := range []string{"", ":/"} {
+		s.Verify[0].Unescape = unescape
+		p := build1(t, s, Settings{})
+		const address = "https://shop.example/in?id=a%3Ab%2Fc%20d%3A"
+		want := address
+		if unescape != "" {
+			want = "https://shop.example/in?id=a:b/c%20d:"
+		}
+		req := &hookonce.Request{URL: address, Body: []byte("{}"), Now: now}
+		if err := p.Sign(req); err != nil || req.Header.Get("X-Signature") != macOver(t, want+"|{}") {
+			t.Errorf("%q: %v", unescape, err)
+		}
+		d, err := p.Open(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev := d.Events[0]; ev.Key != "a:b/c d:" || ev.KeySigned != (unescape == "") || s.KeySigned()[0] != ev.KeySigned {
+			t.Errorf("%q: key %q, signed %v, said to be %v", unescape, ev.Key, ev.KeySigned, s.KeySigned())
+		}
+	}
+}
+
+// TestEventsWithGET: what is in the query is the form of a POST.
+func TestEventsWithGET(t *testing.T) {
+	s := signing("", "method", "url", "body")
+	s.Methods = []string{"POST", "GET"}
+	s.Event.Key, s.Event.Type = [][]Value{{"form:id"}}, []Value{"form:type"}
+	p := build1(t, s, Settings{URL: "https://shop.example/in?token=1"})
+	req := &hookonce.Request{Method: "GET", URL: "http://inside/?token=1&id=a+b&type=c", Now: now}
+	req.Header = http.Header{"X-Signature": {macOver(t, "GEThttps://shop.example/in?token=1&id=a+b&type=c")}}
+	d, err := p.Open(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ev := d.Events[0]; ev.Key != "a b" || ev.Type != "c" || string(ev.Body) != "id=a+b&type=c" || ev.Header.Get("Content-Type") != formType {
+		t.Errorf("%+v", ev)
+	}
+	cut := *req
+	cut.URL, cut.Body = "http://inside/?token=1&id=a+b", []byte("&type=c")
+	rejected(t, p, &cut, hookonce.ReasonSignatureMismatch)
+	req.URL += "&id=x"
+	rejected(t, p, req, hookonce.ReasonSignatureMismatch)
+	for _, method := range []string{"PUT", "HEAD", "OPTIONS"} {
+		req.Method = method
+		rejected(t, p, req, hookonce.ReasonHandshakeRefused)
+	}
+	if methods := p.Profile().Methods; len(methods) != 1 || methods[0] != "GET" {
+		t.Errorf("methods %v", methods)
+	}
+	if methods := build1(t, plain(), Settings{}).Profile().Methods; len(methods) > 0 {
+		t.Errorf("methods %v without any", methods)
+	}
+}
+
+// TestRulesWithAnIdentifier: one that asks for the signed identifier is for the ways of signing that have one.
+func TestRulesWithAnIdentifier(t *testing.T) {
+	s := signing(".", "id", "body")
+	s.Verify = append(s.Verify, Verify{Kind: Token, Signature: Signature{In: "header:X-Token"}})
+	s.Event.Key = [][]Value{{"id"}, {"header:X-Key"}}
+	p := build1(t, s, Settings{})
+	signed := &hookonce.Request{Body: []byte("{}"), Now: now, Header: http.Header{"X-Id": {"i"}, "X-Key": {"not the key"}}}
+	if err := p.Sign(signed); err != nil {
+		t.Fatal(err)
+	}
+	d, err := p.Open(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ev := d.Events[0]; ev.Key != "i" || !ev.KeySigned {
+		t.Errorf("%+v", ev)
+	}
+	sent := &hookonce.Request{Body: []byte("{}"), Now: now, Header: http.Header{"X-Token": {"fake"}, "X-Id": {"not the key"}, "X-Key": {"k"}}}
+	if d, err = p.Open(sent); err != nil {
+		t.Fatal(err)
+	}
+	if ev := d.Events[0]; ev.Key != "k" || ev.KeySigned {
+		t.Errorf("%+v", ev)
+	}
+	if signed := s.KeySigned(); !signed[0] || signed[1] {
+		t.Errorf("said to be signed: %v", signed)
+	}
+	s.Event.Key = [][]Value{{"id"}}
+	if _, err := New(s, Settings{Secrets: Secrets("fake")}); err == nil {
+		t.Error("events that a token vouches for have no rule at all")
+	}
+}
+
 // TestNothingIsAddedToSignedFields: a field that the sender left out stays out. Taken for absent, what
 // has two values, or none that is text, would be read by others and signed by nobody.
 func TestNothingIsAddedToSignedFields(t *testing.T) {

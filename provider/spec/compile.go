@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -112,6 +113,11 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 	if v.matcher, err = make(spec, p.settings.Secrets); err != nil {
 		return v, err
 	}
+	if tokens, ok := v.matcher.(*tokenMatcher); ok && slices.ContainsFunc(p.spec.Verify, func(other Verify) bool { return other.Key == KeyWhsecOnly }) {
+		if err = tokens.leaveSigning(); err != nil {
+			return v, err
+		}
+	}
 	v.carrier.shape = v.describe()
 	v.at, _ = spec.carrier()
 	if spec.Kind != Code {
@@ -120,6 +126,18 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 	v.renewal, _ = spec.renewal(p.layout.splitter != nil)
 	v.marks = marks(p.spec.Name, spec, p.settings.Secrets)
 	return v, nil
+}
+
+// unescaper returns what undoes the escapes of those characters, nil for none.
+func unescaper(characters string) *strings.Replacer {
+	var pairs []string
+	for _, c := range []byte(characters) {
+		pairs = append(pairs, fmt.Sprintf("%%%02X", c), string(rune(c)))
+	}
+	if pairs == nil {
+		return nil
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // bindSigned compiles what is signed besides the secret: identifier, time and content.
@@ -141,6 +159,9 @@ func (p *Provider) bindSigned(v *verifier, spec Verify) error {
 			kindJSON, kindItem, kindForm, kindQuery, kindHeader)
 		if err != nil {
 			return within(fmt.Sprintf("sign[%d]", i), err)
+		}
+		if part.kind == kindURL {
+			part.plain = unescaper(spec.Unescape)
 		}
 		if v.covers == CoversFields {
 			p.layout.guard(&part)
@@ -185,6 +206,9 @@ const maxKeyParts = 8
 func (p *Provider) keyRules(rules [][]Value, v *verifier) ([]keyRule, error) {
 	var out []keyRule
 	for i, rule := range rules {
+		if v.id == nil && len(rules) > 1 && slices.Contains(rule, "id") {
+			continue
+		}
 		compiled, err := p.keyRule(rule, v)
 		if err != nil {
 			return nil, within(fmt.Sprintf("event.key[%d]", i), err)

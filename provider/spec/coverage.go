@@ -13,6 +13,9 @@ func (s Spec) KeySigned() []bool {
 	for i, rule := range s.Event.Key {
 		signed[i] = true
 		for _, way := range s.Verify {
+			if way.ID == "" && slices.Contains(rule, "id") {
+				continue // the rule is not for this way
+			}
 			signed[i] = signed[i] && way.bindsAll(rule) && (s.Dedup.OnRepeat != KeepLatest || way.Covers == CoversBody)
 		}
 	}
@@ -29,6 +32,9 @@ func (v Verify) bindsAll(values []Value) bool {
 		part, err := parseValue(text)
 		if err != nil {
 			return false
+		}
+		if part.kind == kindURL {
+			part.plain = unescaper(v.Unescape)
 		}
 		signer.sign = append(signer.sign, part)
 	}
@@ -47,9 +53,7 @@ func (v Verify) bindsAll(values []Value) bool {
 // SignsURL reports whether a way of signing covers the URL that the sender calls. An endpoint behind a
 // proxy, which sees another URL, has to be told it then: see [Settings.URL].
 func (s Spec) SignsURL() bool {
-	return slices.ContainsFunc(s.Verify, func(v Verify) bool {
-		return slices.Contains(v.Sign, "url") || v.URLHash != "" || v.Scheme != nil && v.Scheme.Signs("url")
-	})
+	return slices.ContainsFunc(s.Verify, Verify.signsWholeURL)
 }
 
 // Imitable reports whether [Provider.Sign] can sign with the secret of the endpoint: the first way of

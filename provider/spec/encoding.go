@@ -49,12 +49,18 @@ func (f KeyForm) decode(secret string) ([]byte, error) {
 	case KeyBase64:
 		key, err = decodeBase64(secret, "is not base64")
 	case KeyWhsec:
-		if strings.HasPrefix(secret, "whpk_") {
+		text := strings.TrimPrefix(secret, "v1,")
+		if _, public := publicText(secret); public {
 			return nil, errOtherForm
 		}
-		key, err = decodeBase64(strings.TrimPrefix(secret, "whsec_"), "is not base64 after whsec_")
+		key, err = decodeBase64(strings.TrimPrefix(text, "whsec_"), "is not base64 after whsec_")
+	case KeyWhsecOnly:
+		text, ok := strings.CutPrefix(strings.TrimPrefix(secret, "v1,"), "whsec_")
+		if key, err = decodeBase64(text, ""); !ok || err != nil || len(key) == 0 {
+			return nil, errOtherForm
+		}
 	case KeyWhpk:
-		text, ok := strings.CutPrefix(secret, "whpk_")
+		text, ok := publicText(secret)
 		if !ok {
 			return nil, errOtherForm
 		}
@@ -65,11 +71,7 @@ func (f KeyForm) decode(secret string) ([]byte, error) {
 	case KeyNFKD:
 		key = norm.NFKD.Bytes([]byte(secret))
 	case KeyPEM:
-		block, _ := pem.Decode([]byte(secret))
-		if block == nil {
-			return nil, errors.New("is not PEM; it begins with -----BEGIN PUBLIC KEY-----")
-		}
-		key = block.Bytes
+		key, err = decodePEM(secret)
 	default:
 		return nil, fmt.Errorf("cannot be decoded: no form of key is called %q", string(f))
 	}
@@ -77,6 +79,24 @@ func (f KeyForm) decode(secret string) ([]byte, error) {
 		err = errors.New("is empty")
 	}
 	return key, err
+}
+
+// publicText returns what follows whpk_ in a public key of Standard Webhooks, and whether the secret is one.
+func publicText(secret string) (string, bool) {
+	return strings.CutPrefix(strings.TrimPrefix(secret, "v1a,"), "whpk_")
+}
+
+// decodePEM returns the bytes in a block of PEM, or in what such a block has between its first and last line: senders
+// show their keys without those, on one line or on several.
+func decodePEM(text string) ([]byte, error) {
+	if block, _ := pem.Decode([]byte(text)); block != nil {
+		return block.Bytes, nil
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
+	if err != nil {
+		return nil, errors.New("is not PEM; it begins with -----BEGIN PUBLIC KEY-----, or is the base64 that follows that line")
+	}
+	return key, nil
 }
 
 func decodeBase64(text, complaint string) ([]byte, error) {

@@ -29,7 +29,8 @@ var jefes = []struct {
 	text string
 }{
 	{KeyUTF8, "Jefe"}, {KeyBase64, "SmVmZQ=="}, {KeyBase64, "SmVmZQ"}, {KeyHex, "4a656665"}, {KeyHex, "4A656665"},
-	{KeyWhsec, "whsec_SmVmZQ=="}, {KeyWhsec, "whsec_SmVmZQ"}, {KeyWhsec, "SmVmZQ=="}, {KeyNFKD, "Jefe"}, {KeyNFKD, "\uff2a\uff45\uff46\uff45"},
+	{KeyWhsec, "whsec_SmVmZQ=="}, {KeyWhsec, "whsec_SmVmZQ"}, {KeyWhsec, "SmVmZQ=="}, {KeyWhsec, "v1,whsec_SmVmZQ=="}, {KeyWhsec, "v1,SmVmZQ"},
+	{KeyWhsecOnly, "whsec_SmVmZQ=="}, {KeyWhsecOnly, "v1,whsec_SmVmZQ"}, {KeyNFKD, "Jefe"}, {KeyNFKD, "\uff2a\uff45\uff46\uff45"},
 }
 
 // encoded writes a hexadecimal sum in another encoding, without the code that is tested.
@@ -95,7 +96,10 @@ func TestSecretsOfTheWrongForm(t *testing.T) {
 		{KeyUTF8, "", "is empty"}, {KeyUTF8, " hidden", "white space"}, {KeyUTF8, "hidden\n", "white space"},
 		{KeyHex, "hidden", "is not hexadecimal"}, {KeyHex, "abc", "is not hexadecimal"},
 		{KeyBase64, "hidden!", "is not base64"}, {KeyBase64, "====", "is empty"},
-		{KeyWhsec, "whsec_hidden!", "is not base64 after whsec_"}, {KeyWhsec, "whsec_", "is empty"}, {KeyWhsec, "whpk_AAAA", "no secret has the right form"},
+		{KeyWhsec, "whsec_hidden!", "is not base64 after whsec_"}, {KeyWhsec, "whsec_", "is empty"}, {KeyWhsec, "whpk_AAAA", "no secret has the right form"}, {KeyWhsec, "v1a,whpk_AAAA", "no secret has the right form"},
+		{KeyWhsecOnly, "SmVmZQ==", "no secret has the right form"}, {KeyWhsecOnly, "whsec_hidden!", "no secret has the right form"},
+		{KeyWhsecOnly, "whsec_", "no secret has the right form"}, {KeyWhsecOnly, "whsec_====", "no secret has the right form"}, {KeyWhsecOnly, "", "is empty"},
+		{KeyPEM, "hidden!", "is not PEM"}, {KeyPEM, " \n", "is empty"},
 	} {
 		s := plain()
 		s.Verify[0].Key = c.form

@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"slices"
@@ -55,6 +56,10 @@ func (p *Provider) newProfile() hookonce.Profile {
 		MaxBody:         p.spec.Limits.MaxBody,
 	}
 	for _, method := range handshakeMethods {
+		if method != http.MethodPost && slices.Contains(p.spec.Methods, method) {
+			profile.Methods = append(profile.Methods, method)
+			continue
+		}
 		if p.settings.Handshakes && method != http.MethodPost && slices.ContainsFunc(p.handshakes, func(h handshake) bool { return h.Method == method }) {
 			profile.Methods = append(profile.Methods, method)
 		}
@@ -88,11 +93,16 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	if d, err := p.greet(r, proof{}, true); d != nil || err != nil {
 		return d, err
 	}
-	if r.method != http.MethodPost {
+	if !slices.Contains(p.spec.Methods, r.method) {
 		return nil, &hookonce.RejectError{
 			Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusMethodNotAllowed,
-			Detail: "webhooks are sent with POST, and this is no challenge that is to be answered",
+			Detail: "webhooks are sent with " + strings.Join(p.spec.Methods, " or ") + ", and this is no challenge that is to be answered",
 		}
+	}
+	if r.method == http.MethodGet { // a body of it would be the end of what is signed, cut off
+		bare := *req
+		bare.Body = nil
+		r.req = &bare
 	}
 	by, err := p.authenticate(r)
 	if err != nil {
@@ -106,8 +116,26 @@ func (p *Provider) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 		return d, err
 	}
 	d := &hookonce.Verified{Proof: by.public()}
+	if r.method == http.MethodGet {
+		r.req, r.formRead = p.posted(req), false
+	}
 	p.extract.events(r, by.verifier, d)
 	return d, nil
+}
+
+// posted returns a GET as the POST that says the same: its query is the form, without what was registered.
+func (p *Provider) posted(req *hookonce.Request) *hookonce.Request {
+	post := *req
+	_, query, _ := strings.Cut(req.URL, "?")
+	if rest, ok := strings.CutPrefix(query, p.query); ok && p.query != "" {
+		query = strings.TrimPrefix(rest, "&")
+	}
+	post.Method, post.Body, post.Header = http.MethodPost, []byte(query), maps.Clone(req.Header)
+	if post.Header == nil {
+		post.Header = http.Header{}
+	}
+	post.Header["Content-Type"] = []string{"application/x-www-form-urlencoded"}
+	return &post
 }
 
 // reading begins to look at a request.

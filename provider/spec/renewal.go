@@ -63,7 +63,7 @@ func (v Verify) renewal(batches bool) (r Renewal, why string) {
 		return Fixed, "covers a nonce, and nothing of the content"
 	case in.kind == kindQuery || in.text == "Authorization": // these are not passed on
 		return Renewed, ""
-	case v.Kind == Token, v.Time != nil, v.signsAddress(), batches:
+	case v.Kind == Token, v.Time != nil, v.Scheme != nil && v.Scheme.Signs("ts"), v.signsAddress(), batches:
 		return Renewed, ""
 	}
 	return Lasts, ""
@@ -108,6 +108,9 @@ func marks(provider string, way Verify, secrets []Secret) []int16 {
 	for i, s := range secrets {
 		h := hmac.New(sha256.New, []byte(s.Text))
 		fmt.Fprintf(h, "%q %q %q %q %q", provider, way.Kind, scheme, way.Signature.In, way.Sign)
+		if way.Key == KeyWhsecOnly { // another way may differ from this one by the form of its key alone
+			fmt.Fprintf(h, " %q", way.Key)
+		}
 		all[i] = int16(binary.BigEndian.Uint16(h.Sum(nil))%math.MaxInt16) + 1
 	}
 	return all

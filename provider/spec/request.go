@@ -208,6 +208,9 @@ func (r *reading) get(v *value) string {
 	case kindTS:
 		return r.ts
 	case kindURL:
+		if v.plain != nil {
+			return v.plain.Replace(r.url)
+		}
 		return r.url
 	case kindMethod:
 		return r.method

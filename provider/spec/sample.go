@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -58,7 +60,14 @@ func (s Spec) Sample(of Sample) (http.Header, []byte) {
 		header.Set("Content-Type", "application/x-www-form-urlencoded")
 		return header, []byte(fill(url.QueryEscape).Replace(s.Example.Form))
 	}
-	return header, []byte(fill(escapeJSON).Replace(s.Example.Body))
+	body := []byte(fill(escapeJSON).Replace(s.Example.Body))
+	if s.Example.Compact {
+		var compact bytes.Buffer
+		if json.Compact(&compact, body) == nil {
+			body = compact.Bytes()
+		}
+	}
+	return header, body
 }
 
 // Place puts a text, such as {{id}}, where a header: or json: value of a request is looked for, and leaves the template

@@ -142,8 +142,8 @@ func (v Verify) guess(secret string) int {
 		if _, err := v.Key.decode(secret); err != nil {
 			return -1
 		}
-		if v.Key == KeyWhsec {
-			secret = strings.TrimPrefix(secret, "whsec_")
+		if v.Key == KeyWhsec || v.Key == KeyWhsecOnly {
+			secret = strings.TrimPrefix(strings.TrimPrefix(secret, "v1,"), "whsec_")
 		}
 	case JWT:
 		if len(v.Algorithms) == 0 || !strings.HasPrefix(v.Algorithms[0], "HS") {

@@ -22,6 +22,7 @@ type carrier struct {
 	in       value
 	split    string
 	join     string // split as the sender writes it
+	trim     string
 	skip     int
 	prefix   string
 	repeated bool
@@ -35,7 +36,7 @@ func newCarrier(s Signature) (carrier, error) {
 	if err != nil {
 		return carrier{}, within("signature.in", err)
 	}
-	c := carrier{in: in, split: s.Split, join: s.Split, skip: s.Skip, prefix: s.Prefix, repeated: s.Repeated, where: in.describe()}
+	c := carrier{in: in, split: s.Split, join: s.Split, trim: s.Trim, skip: s.Skip, prefix: s.Prefix, repeated: s.Repeated, where: in.describe()}
 	if base, ok := strings.CutSuffix(in.text, "-*"); ok && in.kind == kindHeader {
 		c.numbered, c.in.text, c.where = true, base+"-", "the headers "+base+"-1, "+base+"-2 and so on"
 	}
@@ -45,6 +46,8 @@ func newCarrier(s Signature) (carrier, error) {
 	switch {
 	case s.Skip < 0 || s.Skip > 0 && s.Split == "":
 		return c, fault("signature.skip", "entries can be skipped only where signature.split separates them")
+	case strings.TrimLeft(s.Prefix, s.Trim) != s.Prefix:
+		return c, fault("signature.trim", "has the character that signature.prefix begins with, so that no entry could have the prefix")
 	case c.repeated && in.kind != kindHeader:
 		return c, fault("signature.repeated", "only a header can be repeated")
 	case (c.numbered || c.repeated) && c.split == "":
@@ -93,7 +96,7 @@ func (c *carrier) signatures(line string) iter.Seq[string] {
 				skip--
 				continue
 			}
-			if sig, ok := strings.CutPrefix(entry, c.prefix); ok && !yield(sig) {
+			if sig, ok := strings.CutPrefix(strings.Trim(entry, c.trim), c.prefix); ok && !yield(sig) {
 				return
 			}
 		}

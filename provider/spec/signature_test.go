@@ -45,6 +45,10 @@ func TestFormatsOfSignatures(t *testing.T) {
 		{"space list", spaces, map[string]string{
 			"v1,SIG": "", "v1,BAD v1,SIG": "", "v1a,BAD v1,SIG v2,x": "", "v1a,SIG": malformed, "v1,BADv1,SIG": malformed, "v1,SIG,v1,BAD": malformed,
 		}},
+		{"space list with commas", Signature{Split: " ", Trim: ",;", Prefix: "v1,"}, map[string]string{
+			"v1,SIG": "", "v1,BAD, v1,SIG": "", "v1,SIG, v1,BAD": "", "v1,SIG v1,BAD": "", ",v1,SIG;,": "", "v1,SIG ,": "",
+			"SIG,": malformed, "v1,,SIG": malformed, "v1,BAD, v1,BAD": mismatch, "v1,BAD,v1,SIG": malformed,
+		}},
 		{"list", Signature{Split: ", "}, map[string]string{
 			"SIG": "", "BAD,SIG": "", "BAD, SIG": "", "BAD SIG": malformed, ",,,": malformed,
 		}},

@@ -26,6 +26,10 @@ type Spec struct {
 	// Verify lists the ways in which the sender may sign, tried in order; the first that succeeds
 	// counts. At least one.
 	Verify []Verify `yaml:"verify"`
+	// Methods lists the HTTP methods that events come with: POST, and GET where the sender can be told to use that. What a
+	// GET says is in its query, so every way of signing must cover the method and the URL; the event's body is that query,
+	// as the form that a POST would have had. Default: POST.
+	Methods []string `yaml:"methods,omitempty,flow"`
 	// Form names the form field that holds the JSON document when the sender uses
 	// application/x-www-form-urlencoded. Empty: the body itself is the document. A form without that
 	// field is an event without a document. With Split, the body of an item's event is the form with that
@@ -69,6 +73,9 @@ func (s Spec) WithDefaults() Spec {
 	for i := range s.Verify {
 		s.Verify[i] = s.Verify[i].withDefaults()
 	}
+	if len(s.Methods) == 0 {
+		s.Methods = []string{http.MethodPost}
+	}
 	s.Title = cmp.Or(s.Title, s.Name)
 	s.Secret = cmp.Or(s.Secret, "the endpoint's signing secret")
 	s.Dedup.OnRepeat = cmp.Or(s.Dedup.OnRepeat, Drop)
@@ -107,7 +114,8 @@ type Split struct {
 // that is present and not empty counts. None of them is required.
 type Extract struct {
 	// Key lists the rules for the key, tried in order. All parts of a rule must be present and not
-	// empty, except for a last part that ends in "?". Several parts are joined unambiguously. No rule
+	// empty, except for a last part that ends in "?". Several parts are joined unambiguously. Of several rules one with
+	// "id" is left out where an event was verified in a way that signs no identifier. No rule
 	// means that no event of this sender can be recognised: all pass through unkeyed.
 	Key [][]Value `yaml:"key,omitempty,flow"`
 	// AttemptID identifies the attempt. It is never a key.
@@ -212,6 +220,9 @@ type Template struct {
 	Form string `yaml:"form,omitempty"`
 	// Body is the JSON body. Placeholders stand inside string literals, except for numbers.
 	Body string `yaml:"body,omitempty"`
+	// Compact is set if the body is sent without the white space between its members: some libraries of senders verify
+	// JSON that they wrote anew, and would take any other form for a wrong secret.
+	Compact bool `yaml:"compact,omitempty"`
 }
 
 // Confidence says how well a fact is sourced.

@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/base64"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -25,6 +26,18 @@ func newTokenMatcher(spec Verify, secrets []Secret) (matcher, error) {
 		return text, nil
 	})
 	return m, err
+}
+
+// leaveSigning leaves out the secrets that another way of signing has for keys: they are never sent along.
+func (m *tokenMatcher) leaveSigning() error {
+	m.keyed = slices.DeleteFunc(m.keyed, func(s numbered[string]) bool {
+		_, err := KeyWhsecOnly.decode(s.key)
+		return err == nil
+	})
+	if len(m.keyed) == 0 {
+		return errOtherForm
+	}
+	return nil
 }
 
 func (m *tokenMatcher) wellFormed(token string) bool {

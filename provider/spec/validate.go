@@ -3,8 +3,10 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/textproto"
 	"slices"
+	"strings"
 
 	"github.com/hookonce/hookonce/internal/header"
 )
@@ -32,9 +34,37 @@ func checkEssentials(s Spec, all *Faults) {
 	if len(s.Verify) == 0 {
 		all.add(fault("verify", "is missing: every request must be authenticated; if the sender signs nothing, put a token into the URL and verify that (kind: token, signature: {in: query:token})"))
 	}
+	all.add(within("methods", checkMethods(s)))
 	if s.Limits.MaxBody < 0 || s.Limits.Retry < 0 || s.Limits.Manual < 0 {
 		all.add(fault("limits", "a size or window is negative"))
 	}
+}
+
+// checkMethods refuses methods whose events nobody could verify, or take apart.
+func checkMethods(s Spec) error {
+	for _, method := range s.Methods {
+		if method != http.MethodPost && method != http.MethodGet {
+			return fmt.Errorf("there is no event with %q; use POST and GET", method)
+		}
+	}
+	switch {
+	case !slices.Contains(s.Methods, http.MethodPost):
+		return errors.New("lacks POST; a sender that uses GET can be told to use that")
+	case len(s.Methods) == 1:
+		return nil
+	case s.Split != nil || s.Form != "":
+		return errors.New("a GET has no body, which split and form take apart; remove GET")
+	case slices.ContainsFunc(s.Verify, func(v Verify) bool { return !v.signsWholeURL() }):
+		return errors.New("what a GET says is in its URL, which a way of signing does not cover: anybody could change it; remove GET")
+	case slices.ContainsFunc(s.Verify, func(v Verify) bool { return v.Scheme == nil && !slices.Contains(v.Sign, "method") }):
+		return errors.New("a POST could be sent as a GET, with its body at the end of the URL, since a way of signing does not cover the method; put method into sign, or remove GET")
+	}
+	return nil
+}
+
+// signsWholeURL reports whether the signature covers the URL.
+func (v Verify) signsWholeURL() bool {
+	return slices.Contains(v.Sign, "url") || v.URLHash != "" || v.Scheme != nil && v.Scheme.Signs("url")
 }
 
 // checkVerify refuses schemes that leave something out of what is signed.
@@ -71,6 +101,10 @@ func (v Verify) check(batches bool) error {
 		return fault("sign", "has ts, but time does not say where that is")
 	case slices.Contains(v.Sign, "id") != (v.ID != ""):
 		return errors.New("sign and id must both have the identifier")
+	case v.Unescape != "" && !slices.Contains(v.Sign, "url"):
+		return fault("unescape", "is for the URL, which sign does not contain; remove it")
+	case strings.ContainsFunc(v.Unescape, func(c rune) bool { return c <= ' ' || c >= 0x7f }):
+		return fault("unescape", "lists the characters themselves, printable ASCII, as in \":/?\"")
 	case v.Time != nil && !v.signsTime():
 		return fault("time", "is not signed: a tolerance on a time that anybody can set protects nobody; put ts into sign, or remove time")
 	}
@@ -103,6 +137,8 @@ func (v Verify) checkUnsigned() error {
 	switch {
 	case v.Covers != v.coverage():
 		return fault("covers", "says %s, but a %s covers %s", v.Covers, v.Kind, v.coverage())
+	case v.Unescape != "":
+		return fault("unescape", "a %s signs no URL; remove unescape", v.Kind)
 	case v.ID != "" || v.PerItem && v.Kind != Token:
 		return fmt.Errorf("id, per_item: a %s signs no identifier and no items; remove them", v.Kind)
 	case v.Kind == JWT && v.Time != nil:

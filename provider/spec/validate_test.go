@@ -34,6 +34,25 @@ func TestUnsafeSpecificationsAreRefused(t *testing.T) {
 		{func(s *Spec) { s.Verify[0].Signature.In = "" }, "signature.in"},
 		{func(s *Spec) { s.Verify[0].Signature.In = "header:X-Sig?" }, "only the last part of a key"},
 		{func(s *Spec) { s.Verify[0].Signature.Skip = -1 }, "signature.skip"},
+		{func(s *Spec) { s.Verify[0].Signature.Trim = "vw" }, "signature.trim"},
+		{func(s *Spec) { s.Verify[0].Unescape = "/" }, "unescape: is for the URL"},
+		{func(s *Spec) { s.Verify[0].Unescape, s.Verify[0].Sign = "/\n", []Value{"ts", "url", "body"} }, "unescape: lists the characters"},
+		{func(s *Spec) { s.Verify[0].Unescape, s.Verify[0].Sign = "é", []Value{"ts", "url", "body"} }, "unescape: lists the characters"},
+		{func(s *Spec) { s.Verify = []Verify{{Kind: Token, Unescape: "/"}} }, "a token signs no URL"},
+		{func(s *Spec) { s.Methods = []string{"POST", "PUT"} }, `methods: there is no event with "PUT"`},
+		{func(s *Spec) { s.Methods = []string{"get", "POST"} }, `methods: there is no event with "get"`},
+		{func(s *Spec) { s.Methods = []string{"GET"} }, "methods: lacks POST"},
+		{func(s *Spec) { s.Methods = []string{"POST", "GET"} }, "methods: what a GET says is in its URL"},
+		{func(s *Spec) {
+			s.Methods, s.Verify[0].Sign, s.Form = []string{"POST", "GET"}, []Value{"ts", "method", "url", "body"}, "payload"
+		}, "methods: a GET has no body"},
+		{func(s *Spec) {
+			s.Methods, s.Verify[0].Sign = []string{"POST", "GET"}, []Value{"ts", "url", "body"}
+		}, "methods: a POST could be sent as a GET"},
+		{func(s *Spec) {
+			s.Methods, s.Verify[0].Sign = []string{"POST", "GET"}, []Value{"ts", "url", "body"}
+			s.Verify = append(s.Verify, Verify{Kind: Token, Signature: Signature{In: "header:X-Token"}})
+		}, "methods: what a GET says is in its URL"},
 		{func(s *Spec) { s.Verify[0].Sign = []Value{"ts"} }, "does not contain body"},
 		{func(s *Spec) { s.Verify[0].Sign = []Value{"body?"} }, "does not contain body"},
 		{func(s *Spec) { s.Verify[0].Covers, s.Verify[0].Sign = CoversBody, []Value{"ts"} }, "covers: says body"},

@@ -69,7 +69,8 @@ type value struct {
 	entry    int
 	hashed   bool
 	optional bool
-	origin   string // as written, without "?"
+	plain    *strings.Replacer // undoes escapes in the URL; nil: it is taken as it is
+	origin   string            // as written, without "?"
 }
 
 // Check returns what is wrong with the form of the value, nil if nothing is. Whether it can be used in a certain field,

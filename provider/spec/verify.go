@@ -35,6 +35,9 @@ type Verify struct {
 	Sign []Value `yaml:"sign,omitempty,flow"`
 	// Join stands between the parts of Sign. Default: nothing.
 	Join string `yaml:"join,omitempty"`
+	// Unescape lists the characters whose escapes in the URL are undone before it is signed: with "/" the text %2F, in
+	// capitals as it stands here, is signed as a slash. Printable ASCII. Default: none, the URL is signed as it is.
+	Unescape string `yaml:"unescape,omitempty"`
 	// Covers says what the signature binds. It follows from Sign, except where Sign has no body: then
 	// it must be said, so that nobody leaves the body out by accident. Under [CoversFields] a member
 	// whose name differs from one that is signed by letter case only rejects the request: some parsers
@@ -159,6 +162,9 @@ type Signature struct {
 	Split string `yaml:"split,omitempty"`
 	// Skip is the number of entries at the beginning that are something else.
 	Skip int `yaml:"skip,omitempty"`
+	// Trim lists characters that are ignored around an entry, besides white space. A sender that ends entries in a comma
+	// now and then needs it.
+	Trim string `yaml:"trim,omitempty"`
 	// Prefix precedes the signature in its entry.
 	Prefix string `yaml:"prefix,omitempty"`
 	// Repeated is set if the header may occur several times with different signatures. Otherwise such
@@ -200,15 +206,19 @@ const (
 	KeyBase64 KeyForm = "base64"
 	// KeyHex decodes hexadecimal digits.
 	KeyHex KeyForm = "hex"
-	// KeyWhsec decodes the base64 after "whsec_"; the prefix may be missing.
+	// KeyWhsec decodes the base64 after "whsec_"; the prefix may be missing. Before it "v1," may stand, as some senders
+	// show it.
 	KeyWhsec KeyForm = "whsec"
-	// KeyWhpk decodes the base64 after "whpk_", an Ed25519 public key.
+	// KeyWhsecOnly is KeyWhsec for senders that have secrets of another form as well: one without the prefix, or without
+	// base64 behind it, belongs to another way of signing. One that has both is never taken for a token that is sent along.
+	KeyWhsecOnly KeyForm = "whsec_only"
+	// KeyWhpk decodes the base64 after "whpk_", an Ed25519 public key. Before it "v1a," may stand.
 	KeyWhpk KeyForm = "whpk"
 	// KeySHA1 is the SHA-1 of the text.
 	KeySHA1 KeyForm = "sha1"
 	// KeyNFKD is the text in Unicode's normalization form NFKD.
 	KeyNFKD KeyForm = "nfkd"
-	// KeyPEM is a public key in PEM.
+	// KeyPEM is a public key in PEM, or the base64 in that without the lines around it.
 	KeyPEM KeyForm = "pem"
 	// KeyJWK is a JSON Web Key, or a set of them.
 	KeyJWK KeyForm = "jwk"
@@ -248,7 +258,8 @@ type Scheme interface {
 	MarshalText() ([]byte, error)
 	// Covers says what the signature binds.
 	Covers() Coverage
-	// Signs reports whether the signature covers what that value names.
+	// Signs reports whether the signature covers what that value names. For ts it says whether the time of the attempt is
+	// signed, so that the signature has to be made anew where the request is passed on later.
 	Signs(Value) bool
 	// Compile prepares one secret. Errors never contain it.
 	Compile(secret string) (Checker, error)
