@@ -230,13 +230,14 @@ func (h *webhook) open(req *Request) (d *Verified, err error) {
 
 // publicURL is the address as the provider spells it. A query that it adds to each request belongs to it.
 func (h *webhook) publicURL(r *http.Request) string {
-	switch {
-	case h.url == "":
+	if h.url == "" {
 		return "https://" + r.Host + r.URL.RequestURI()
-	case r.URL.RawQuery == "" || strings.Contains(h.url, "?"):
+	}
+	place, own, has := strings.Cut(h.url, "?")
+	if r.URL.RawQuery == "" || has && !strings.HasPrefix(r.URL.RawQuery, own+"&") {
 		return h.url
 	}
-	return h.url + "?" + r.URL.RawQuery
+	return place + "?" + r.URL.RawQuery
 }
 
 func (h *webhook) reject(ctx context.Context, err error) {

@@ -143,7 +143,7 @@ func (e *endpoint) read(w http.ResponseWriter, r *http.Request, held *requestSta
 
 // accept makes the events durable and says what became of them. Held is how large the body of the request is.
 func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, trace *tracing.Request, held int64, now time.Time) (answer, error) {
-	header, err := e.headers.Encode(r.Header)
+	header, err := e.headers.Encode(headerOf(r, d))
 	if err != nil {
 		return answer{}, errHeaders
 	}
@@ -165,6 +165,15 @@ func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, trace *tracing.
 		}
 		return e.acknowledge(b.statuses.batch()), nil
 	}
+}
+
+// headerOf returns the header that belongs to the events: that of the request, unless it came without a body and the
+// provider made one of what it says.
+func headerOf(r *http.Request, d *hookonce.Verified) http.Header {
+	if r.Method != http.MethodPost && len(d.Events) == 1 && d.Events[0].Header != nil {
+		return d.Events[0].Header
+	}
+	return r.Header
 }
 
 // acknowledge is the answer a, or the provider's own where it insists on one, with the header of a.
