@@ -9,17 +9,19 @@ type alias struct {
 	base        func() spec.Spec
 	kind        string // the type of the example
 	differs     func(*spec.Spec)
-	sources     []spec.Source // default: [usesScheme]
+	sources     []spec.Source
 }
 
 // aliases are the senders whose use of the scheme is sourced. They have no constructors of their own:
-// see [Build].
+// see [Build]. What the scheme says of retries is no promise of theirs: that the id stays the same is stated or reported
+// of each, or not sourced.
 var aliases = []alias{
 	{
 		name: "brex", title: "Brex", base: viaStandard, kind: "TRANSFER_PROCESSED",
 		sources: []spec.Source{
 			usesScheme(),
 			stated("types, two signatures while a secret is rotated", "developer.brex.com/openapi/webhooks_api"),
+			notSourced(sameID),
 		},
 	},
 	{
@@ -29,17 +31,30 @@ var aliases = []alias{
 			s.Limits.Retry, s.Answer.Deadline = svixRetry, svixDeadline
 			s.Traps = append(s.Traps, "it is said to retry for three days; the schedule is that of Svix, about 28 hours")
 		},
-		sources: []spec.Source{usesScheme(), reported("retries, deadline", "Clerk documentation, quoted: it sends through Svix")},
+		sources: []spec.Source{
+			stated("signature", "clerk/javascript: packages/backend/src/webhooks.ts"),
+			reported("retries, deadline", "Clerk documentation, quoted: it sends through Svix"),
+			reported(sameID, bySvix),
+		},
 	},
-	{name: "etsy", title: "Etsy", base: viaStandard, kind: "order.paid"},
+	{name: "etsy", title: "Etsy", base: viaStandard, kind: "order.paid", sources: []spec.Source{usesScheme(), notSourced(sameID)}},
 	{
 		name: "finch", title: "Finch", base: viaStandard, kind: "employment.updated",
 		differs: finchHeaders,
+		sources: []spec.Source{
+			stated("signature, headers, form of the secret", "Finch-API/finch-api-node: src/resources/webhooks.ts"),
+			notSourced(sameID),
+		},
 	},
 	{
 		name: "gemini", title: "Gemini API", base: viaStandard, kind: "batch.succeeded",
 		differs: func(s *spec.Spec) {
+			s.Limits.Retry = day
+			s.Dedup.Retry = spec.Stable
 			s.Traps = append(s.Traps, "only webhooks with a static secret are signed this way; dynamic ones carry a token and are refused")
+		},
+		sources: []spec.Source{
+			stated("signature, retries, webhook-id for idempotency", "blog.google, Event-driven webhooks in the Gemini API, 2026-05-04"),
 		},
 	},
 	{
@@ -49,19 +64,45 @@ var aliases = []alias{
 			s.Limits.Retry = day
 			s.Example.Body = incidentExample
 		},
-		sources: []spec.Source{stated("headers, type, retries", "docs.incident.io/api-reference/webhooks")},
+		sources: []spec.Source{stated("headers, type, retries", "docs.incident.io/api-reference/webhooks"), notSourced(sameID)},
 	},
-	{name: "increase", title: "Increase", base: viaStandard, kind: "account.created"},
-	{name: "loops", title: "Loops", base: viaStandard, kind: "email.delivered"},
+	{
+		name: "increase", title: "Increase", base: viaStandard, kind: "account.created",
+		differs: func(s *spec.Spec) {
+			// The body is the event as the API shows it.
+			s.Event.Type, s.Event.Resource = []spec.Value{"json:$.category", "json:$.type"}, []spec.Value{"json:$.associated_object_id"}
+			s.Event.Time = []spec.Moment{at("json:$.created_at", spec.RFC3339)}
+			s.Example.Body, s.Example.Object = increaseExample, "account_in71c4amph0vgo2qllky"
+		},
+		sources: []spec.Source{usesScheme(), stated("fields", "increase.com/documentation/webhooks"), notSourced(sameID)},
+	},
+	{
+		name: "loops", title: "Loops", base: viaStandard, kind: "email.delivered",
+		differs: func(s *spec.Spec) {
+			s.Event.Type, s.Event.Time = []spec.Value{"json:$.eventName"}, []spec.Moment{at("json:$.eventTime", spec.Seconds)}
+			s.Event.Resource = []spec.Value{"json:$.email.id"}
+			s.Example.Body, s.Example.Object = loopsExample, "cm4exampleemail0001"
+		},
+		sources: []spec.Source{
+			stated("signature, type", "loops.so/docs/webhooks"),
+			reported("the other fields", "users of Loops' webhooks; nothing but labels depends on them"),
+			notSourced(sameID),
+		},
+	},
 	{
 		name: "openai", title: "OpenAI", base: viaStandard, kind: "response.completed",
 		differs: func(s *spec.Spec) {
 			s.Event.Time = []spec.Moment{at("json:$.created_at", spec.Seconds)}
 			s.Event.Resource = []spec.Value{"json:$.data.id"}
 			s.Limits.Retry = 3 * day
+			s.Dedup.Retry = spec.Stable
+			s.Secret = "the endpoint's signing secret, whsec_ followed by base64; any other text is taken as it is"
+			s.Verify = whsecOrText("webhook")
+			s.Headers = []string{"Webhook-*"}
 		},
 		sources: []spec.Source{
-			stated("signature, fields", "openai/openai-go: webhooks"),
+			stated("signature, fields, a secret without whsec_ is not decoded", "openai/openai-go: webhooks; openai/openai-node: src/resources/webhooks"),
+			stated("copies come, webhook-id tells them apart", "platform.openai.com/docs/guides/webhooks"),
 			reported("retries", "OpenAI documentation, quoted by Hookdeck's guide to OpenAI webhooks"),
 		},
 	},
@@ -69,18 +110,32 @@ var aliases = []alias{
 		name: "polar", title: "Polar", base: viaStandard, kind: "order.paid",
 		differs: func(s *spec.Spec) {
 			s.Secret = "the endpoint's secret, the whole text as it is shown"
-			s.Verify = []spec.Verify{svixVerify("webhook")}
-			s.Verify[0].Key = spec.KeyUTF8 // its own library encodes the text before handing it on to be decoded
+			s.Verify = whsecOrText("webhook")
+			s.Headers = []string{"Webhook-*"}
+			s.Dedup = spec.Dedup{Retry: spec.Stable, Manual: spec.Stable}
 			s.Answer.Deadline = 10 * second
-			s.Traps = append(s.Traps, "the secret is not decoded: a library of Standard Webhooks wants it encoded in base64 first")
+			s.Limits.Retry = 3 * hour // ten attempts, with at most 20 minutes between two
+			s.Traps = append(s.Traps,
+				"what a secret stands for depends on when it was made: since 2026-09-08 it is decoded as the standard has it, before that its text is the key, whsec_ included; nothing in it says which, so both are tried")
 		},
 		sources: []spec.Source{
-			stated("retries without their times, the secret must be encoded first", "polar.sh/docs/integrate/webhooks/delivery"),
-			reported("key of the HMAC", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),
-			reported("deadline", "Polar documentation: 20 s on older pages, 10 s on newer ones"),
+			stated("two keys, and since when", "polarsource/polar: server/polar/webhook/tasks.py, pull requests 14102 and 14117; @polar-sh/sdk 1.0, of npm: webhooks"),
+			stated("the id is that of the event on every attempt and when it is delivered again by hand, retries, deadline", "polarsource/polar: server/polar/webhook/tasks.py, server/polar/config.py"),
 		},
 	},
-	{name: "render", title: "Render", base: viaStandard, kind: "deploy_ended"},
+	{
+		name: "render", title: "Render", base: viaStandard, kind: "deploy_ended",
+		differs: func(s *spec.Spec) {
+			s.Answer.Deadline = 15 * second
+			s.Limits.Retry = 34 * hour // eight attempts, the last about 33 hours after the first
+		},
+		sources: []spec.Source{
+			usesScheme(),
+			stated("deadline", "render.com/docs/webhooks"),
+			reported("retries", "apis.io: AsyncAPI description of Render, quoting render.com/docs/webhooks"),
+			notSourced(sameID),
+		},
+	},
 	{
 		name: "replicate", title: "Replicate", base: viaStandard, kind: "succeeded",
 		differs: func(s *spec.Spec) {
@@ -91,7 +146,11 @@ var aliases = []alias{
 			s.Traps = append(s.Traps, "the id in the body is that of the prediction: as the key it loses everything after its start")
 			s.Example.Body, s.Example.Object = replicateExample, "ufawqhfynnddngldkgtslldrkq"
 		},
-		sources: []spec.Source{usesScheme(), stated("the body is the prediction, retries", "replicate.com/docs/topics/webhooks/receive-webhook")},
+		sources: []spec.Source{
+			stated("signature", "replicate/replicate-javascript: lib/util.js"),
+			stated("the body is the prediction, retries", "replicate.com/docs/topics/webhooks/receive-webhook"),
+			notSourced(sameID),
+		},
 	},
 	{
 		name: "resend", title: "Resend", base: viaSvix, kind: "email.delivered",
@@ -104,26 +163,63 @@ var aliases = []alias{
 		},
 		sources: []spec.Source{
 			stated("headers, retries, sending again by hand", "resend.com/docs/dashboard/webhooks"),
+			stated("signature", "resend/resend-node: src/webhooks"),
 			reported("deadline", "inferred: it sends through Svix"),
+			reported(sameID, bySvix),
 		},
 	},
-	{name: "stytch", title: "Stytch", base: viaSvix, kind: "direct.user.create"},
+	{name: "stytch", title: "Stytch", base: viaSvix, kind: "direct.user.create", sources: []spec.Source{usesScheme(), reported(sameID, bySvix)}},
 	{
 		name: "supabase", title: "Supabase", base: viaStandard, kind: "send_sms",
 		differs: func(s *spec.Spec) {
-			s.Secret = "the hook's secret without the v1, in front: whsec_ followed by base64"
-			s.Event.Type, s.Event.Time = nil, nil
-			s.Traps = append(s.Traps, "the dashboard shows the secret with v1, in front: leave that away")
+			s.Secret = "the hook's secret as the dashboard shows it: v1,whsec_ followed by base64"
+			for i := range s.Verify {
+				s.Verify[i].Signature.Trim = "," // several signatures are joined with a comma and a space
+			}
+			s.Event.Key, s.Event.AttemptID = nil, []spec.Value{"header:Webhook-Id"}
+			s.Event.Type, s.Event.Time, s.Event.Resource = nil, nil, []spec.Value{"json:$.user.id"}
+			s.Dedup = spec.Dedup{OnRepeat: spec.Off, Retry: spec.Unstable, Manual: spec.NotSent}
+			s.Answer = spec.Answer{ContentType: "application/json", Body: "{}", Deadline: 5 * second}
+			s.Limits = spec.Limits{Retry: 5 * second}
+			s.Headers = []string{"Webhook-*"}
+			s.Traps = []string{
+				"webhook-id is made anew for each attempt: as the key it lets every retry through; nothing else names the event, and all pass through unkeyed",
+				"somebody waits for the answer to sign in or up, and its body decides what happens: put the application behind the gateway with mode: sync",
+				"three attempts share five seconds; only what cannot be reached, and 429 and 503 with Retry-After, is tried again",
+				"the answer must be JSON, or 204 without a body; 400 to 499 end the attempts",
+				"while a secret is rotated the signatures are joined with a comma and a space, which libraries of Standard Webhooks do not take apart; a space alone is taken as well",
+			}
 			s.Example.Body = supabaseExample
 		},
-		sources: []spec.Source{usesScheme(), reported("form of the secret", "Supabase documentation of auth hooks, quoted")},
+		sources: []spec.Source{
+			stated("signatures, form of the secret, id of each attempt, retries, answer, deadline", "supabase/auth: internal/hooks/hookshttp/hookshttp.go"),
+		},
 	},
-	{name: "vanta", title: "Vanta", base: viaSvix, kind: "vendor.created"},
+	{name: "vanta", title: "Vanta", base: viaSvix, kind: "vendor.created", sources: []spec.Source{usesScheme(), reported(sameID, bySvix)}},
 }
 
-// viaSvix and viaStandard are the scheme with the headers that the sender uses tried first.
-func viaSvix() spec.Spec     { return svixFamily("svix", "webhook") }
-func viaStandard() spec.Spec { return svixFamily("webhook", "svix") }
+// viaSvix and viaStandard are the scheme with the headers that the sender uses tried first. What Svix itself does holds
+// for those that send through it, and for no other.
+func viaSvix() spec.Spec { return svixFamily("svix", "webhook") }
+
+func viaStandard() spec.Spec {
+	s := svixFamily("webhook", "svix")
+	s.Dedup = spec.Dedup{}
+	return s
+}
+
+// sameID is the fact that decides whether retries are recognised.
+const sameID = "same id on every attempt and when sent again by hand"
+
+// bySvix is why it holds for those that send through Svix.
+const bySvix = "inferred: it sends through Svix, whose worker takes the id from the message (svix/svix-webhooks: server/svix-server/src/worker.rs)"
+
+// whsecOrText is the scheme of senders some of whose secrets are decoded, and others are the key as they are.
+func whsecOrText(header string) []spec.Verify {
+	decoded, text := svixVerify(header), svixVerify(header)
+	decoded.Key, text.Key = spec.KeyWhsecOnly, spec.KeyUTF8
+	return []spec.Verify{decoded, text}
+}
 
 // usesScheme is where it is stated that the sender uses the scheme.
 func usesScheme() spec.Source {
@@ -136,10 +232,7 @@ func (a alias) spec() spec.Spec {
 	s := a.base()
 	s.Name, s.Title, s.Example.Type = a.name, a.title, a.kind
 	s.Headers = []string{"Svix-*", "Webhook-*"}
-	if a.sources == nil {
-		a.sources = []spec.Source{usesScheme()}
-	}
-	s.Sources = append(s.Sources, a.sources...)
+	s.Sources = append([]spec.Source{stated("the scheme", "standard-webhooks/standard-webhooks: spec/standard-webhooks.md")}, a.sources...)
 	if a.differs != nil {
 		a.differs(&s)
 	}
@@ -168,6 +261,24 @@ func finchHeaders(s *spec.Spec) {
 	s.Example.Header = map[string]string{"Finch-Event-Id": "{{id}}"}
 	s.Traps = append(s.Traps, "the headers begin with Finch: a library of Standard Webhooks does not find them")
 }
+
+const increaseExample = `{
+  "id": "event_001dzz0r20rzr4zrhrr1364hy80",
+  "created_at": "{{time}}",
+  "category": "{{type}}",
+  "associated_object_type": "account",
+  "associated_object_id": "{{object}}",
+  "type": "event"
+}`
+
+const loopsExample = `{
+  "eventName": "{{type}}",
+  "eventTime": {{unix}},
+  "webhookSchemaVersion": "1.0.0",
+  "contactIdentity": {"id": "cm4examplecontact01", "email": "customer@example.com", "userId": null},
+  "sourceType": "transactional",
+  "email": {"id": "{{object}}", "emailMessageId": "cm4examplemessage01", "subject": "Order 1001"}
+}`
 
 const incidentExample = `{
   "event_type": "{{type}}",

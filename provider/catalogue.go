@@ -42,6 +42,7 @@ var catalogue = withAliases(map[string]func() spec.Spec{
 	"clickup":              clickupSpec,
 	"cloudflare":           cloudflareSpec,
 	"cloudinary":           cloudinarySpec,
+	"coinbase":             coinbaseSpec,
 	"coinbase-commerce":    coinbaseCommerceSpec,
 	"contentful":           contentfulSpec,
 	"customerio":           customerIOSpec,

@@ -174,12 +174,16 @@ func TestFilesAreNamedAfterProviders(t *testing.T) {
 // TestAliasesAreTheScheme sends every alias what the scheme it stands for would sign.
 func TestAliasesAreTheScheme(t *testing.T) {
 	for _, a := range aliases {
-		if a.name == "polar" || a.name == "finch" { // other key, other headers: see below
+		if a.name == "finch" { // other headers: see below
 			continue
 		}
 		for _, base := range []*spec.Provider{fake(t, "standard"), fake(t, "svix")} {
+			if base.Name() == "svix" && (a.name == "openai" || a.name == "polar") { // they state their headers
+				continue
+			}
 			req := signed(t, base, `{"any":"body"}`)
-			if ev := one(t, fake(t, a.name), req); ev.Key != "msg_1" || !ev.KeySigned || ev.Provider != a.name {
+			keyed := a.name != "supabase"
+			if ev := one(t, fake(t, a.name), req); keyed && (ev.Key != "msg_1" || !ev.KeySigned) || !keyed && ev.Key != "" || ev.Provider != a.name {
 				t.Errorf("%s from %s: %+v", a.name, base.Name(), ev)
 			}
 			req.Body[1] ^= 1
@@ -201,24 +205,14 @@ func TestAliasesUseTheirHeaders(t *testing.T) {
 	}
 }
 
-// TestPolarUsesTheSecretAsItIs: the same text decoded, as the standard has it, makes another key.
-func TestPolarUsesTheSecretAsItIs(t *testing.T) {
-	const secret = "ZmFrZSBzZWNyZXQgZm9yIHRlc3Rz"
-	polar, err := Build("polar", spec.Settings{Secrets: spec.Secrets(secret)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	reason(t, polar, signed(t, Standard(secret), `{}`))
-	if _, err := Build("polar", spec.Settings{Secrets: spec.Secrets("polar_whs_fake")}); err != nil {
-		t.Error("a secret that is no base64:", err)
-	}
-}
-
 // TestAliasesHaveTheirOwnCopies: one alias must not change another, nor its base.
 func TestAliasesHaveTheirOwnCopies(t *testing.T) {
 	for _, a := range aliases {
 		s := a.spec()
-		s.Verify[0].Sign[0], s.Event.Key[0][0], s.Traps[0] = "body", "json:$.type", ""
+		s.Verify[0].Sign[0], s.Traps[0] = "body", ""
+		for _, rule := range s.Event.Key {
+			rule[0] = "json:$.type"
+		}
 	}
 	for _, name := range []string{"standard", "svix", "clerk", "openai"} {
 		s, _ := Lookup(name)

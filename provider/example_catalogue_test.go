@@ -148,6 +148,12 @@ func ExampleCloudinary() {
 	// Output: upload 6:upload20:2026-02-03T04:05:06Z32:03ba93d265f5d03258504473134f0366 json:$.notification_type + json:$.timestamp + hash:json:$ true
 }
 
+func ExampleCoinbase() {
+	p := provider.Coinbase("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: payments.transfers.completed evt_1 json:$.eventId true
+}
+
 func ExampleCoinbaseCommerce() {
 	p := provider.CoinbaseCommerce("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -529,7 +535,7 @@ func ExampleSendGrid() {
 func ExampleSentry() {
 	p := provider.Sentry("fake-secret")
 	show(p, sample(p, "evt_1", ""))
-	// Output: issue.created evt_1 header:Request-ID false
+	// Output: error.created 36:a8e5d37a-0000-4000-8000-00000000a0014:10015:evt_1 json:$.installation.uuid + json:$.data.error.project + json:$.data.error.event_id true
 }
 
 func ExampleShippo() {
@@ -687,5 +693,5 @@ func ExampleZendesk() {
 func ExampleZoom() {
 	p := provider.Zoom("fake-secret")
 	show(p, sample(p, "evt_1", ""))
-	// Output: meeting.ended 13:meeting.ended13:177009150600032:6e8e14c08121bd00a4290786b9e6d9c3 json:$.event + json:$.event_ts + hash:json:$.payload true
+	// Output: meeting.ended 13:meeting.ended13:177009150600032:0394b6b076afa926a64a4c0f49421f57 json:$.event + json:$.event_ts + hash:json:$.payload true
 }

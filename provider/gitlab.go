@@ -2,27 +2,30 @@ package provider
 
 import "github.com/hookonce/hookonce/provider/spec"
 
-// GitLab returns the provider for GitLab webhooks. The secrets are the secret tokens of the webhook,
-// which GitLab sends along in X-Gitlab-Token: nothing of the request is signed. It panics if a token is
-// missing or empty.
+// GitLab returns the provider for GitLab webhooks. The secrets are the signing tokens of the webhook, whsec_ followed by
+// base64, or its secret tokens, any other text. With a signing token GitLab signs the request by the scheme of Standard
+// Webhooks. A secret token it sends along in X-Gitlab-Token, and then nothing of the request is signed. A webhook may have
+// both; either that fits a secret suffices. It panics if a token is missing or empty.
 //
-// The key is the Idempotency-Key header, which GitLab sends since version 17.4 and which stays the same
-// in retries and when a delivery is sent again by hand. Older versions send none: their events pass
-// through unkeyed. No time is signed. A wrong token is answered 503, because older
-// versions disable the webhook for good after four times 401.
+// The key of a signed request is the Webhook-Id header, which the signature covers; of others it is the Idempotency-Key
+// header, which is the same text. GitLab sends it since version 17.4, and it stays the same in retries and when a delivery
+// is sent again by hand. Older versions send none: their events pass through unkeyed. The signed time may be five minutes off in either direction. A
+// wrong token is answered 503, because older versions disable the webhook for good after four times 401.
 func GitLab(secrets ...string) *spec.Provider {
 	return must(spec.New(gitlabSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
 func gitlabSpec() spec.Spec {
+	signed := svixVerify("webhook")
+	signed.Key = spec.KeyWhsecOnly
 	return spec.Spec{
 		Name:      "gitlab",
 		Title:     "GitLab",
-		Secret:    "the webhook's secret token",
+		Secret:    "the webhook's signing token, whsec_ followed by base64, or its secret token, any other text",
 		OwnSecret: true,
-		Verify:    []spec.Verify{{Kind: spec.Token, Signature: spec.Signature{In: "header:X-Gitlab-Token"}}},
+		Verify:    []spec.Verify{signed, {Kind: spec.Token, Signature: spec.Signature{In: "header:X-Gitlab-Token"}}},
 		Event: spec.Extract{
-			Key:       [][]spec.Value{{"header:Idempotency-Key"}},
+			Key:       [][]spec.Value{{"id"}, {"header:Idempotency-Key"}},
 			AttemptID: []spec.Value{"header:X-Gitlab-Webhook-UUID", "header:X-Gitlab-Event-UUID"},
 			Type:      []spec.Value{"json:$.object_kind", "header:X-Gitlab-Event"},
 			Action:    []spec.Value{"json:$.object_attributes.action"},
@@ -89,6 +92,7 @@ func gitlabSpec() spec.Spec {
 			Object: "93",
 			Header: map[string]string{
 				"Idempotency-Key":       "{{id}}",
+				"Webhook-Id":            "{{id}}",
 				"X-Gitlab-Event":        "Merge Request Hook",
 				"X-Gitlab-Event-UUID":   "13792a34-0000-4000-8000-00000000e001",
 				"X-Gitlab-Webhook-UUID": "6f5f8d5a-0000-4000-8000-00000000d001",
@@ -99,13 +103,13 @@ func gitlabSpec() spec.Spec {
 		},
 		Sources: []spec.Source{
 			stated("key", "gitlab-org/gitlab: lib/gitlab/web_hooks, app/services/web_hooks/resend_service.rb"),
+			stated("signing token: Standard Webhooks, the id is the Idempotency-Key", "gitlab-org/gitlab: merge requests 230944 and 231325"),
 			stated("token, delivery ids, no retry after an HTTP error", "gitlab-org/gitlab: app/services/web_hook_service.rb"),
 			stated("largest body", "gitlab-org/gitlab: merge request 38687"),
 			stated("webhooks are disabled after failures", "docs.gitlab.com/user/project/integrations/webhooks; gitlab-org/gitlab: merge request 166329"),
 			reported("deadline", "GitLab documentation, quoted"),
 			stated("the secret is the receiver's choice", "docs.gitlab.com/user/project/integrations/webhooks"),
 			notSourced("when a request that timed out is retried, and for how long a delivery can be sent again"),
-			notSourced("a signature in addition to the token"),
 			stated("list, its window, sending again five times a minute", "gitlabhq/gitlabhq: doc/api/project_webhooks.md, lib/api/hooks/events.rb, lib/api/hooks/resend_hook.rb"),
 			stated("newest first, what of a body is recorded", "gitlabhq/gitlabhq: app/models/hooks/web_hook_log.rb, lib/api/entities/web_hook_log.rb"),
 			reported("scope read_api suffices for the list", "inferred: docs.gitlab.com/user/profile/personal_access_tokens says that it grants read access to the API"),
@@ -114,7 +118,8 @@ func gitlabSpec() spec.Spec {
 			"X-Gitlab-Event-UUID is shared by all the hooks that one request or a chain of hooks triggers: as the key it loses events; and it changes when the worker runs again, so it lets copies through",
 			"X-Gitlab-Webhook-UUID is made anew for every request, whatever its name says: as the key it lets every copy through",
 			"older versions disable the webhook for good after four answers of 400 to 499, newer ones after forty failures of any kind: requests with a wrong token are answered 503, which disables it for a while, so that a token that was changed on one side only can be put right",
-			"the token proves who sends but binds nothing: whoever sees one request can send any other",
+			"the secret token proves who sends but binds nothing: whoever sees one request can send any other; give the webhook a signing token",
+			"while a secret token is configured here beside the signing token, it alone suffices: remove it once the webhook is signed",
 			"GitLab says that a request that timed out may be sent twice",
 		},
 	}

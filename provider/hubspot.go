@@ -14,12 +14,17 @@ func HubSpot(url string, secrets ...string) *spec.Provider {
 	return must(spec.New(hubspotSpec(), spec.Settings{URL: url, Secrets: spec.Secrets(secrets...)}))
 }
 
+// hubspotEscapes are the characters that HubSpot signs as they are where the URL has their escapes.
+const hubspotEscapes = ":/?@!$'()*,;"
+
 func hubspotSpec() spec.Spec {
+	verify := timed(headerMAC("X-HubSpot-Signature-V3", "", spec.Base64, "method", "url", "body", "ts"), "header:X-HubSpot-Request-Timestamp", spec.Millis, 5*minute)
+	verify.Unescape = hubspotEscapes
 	return spec.Spec{
 		Name:   "hubspot",
 		Title:  "HubSpot",
 		Secret: "the app's client secret",
-		Verify: []spec.Verify{timed(headerMAC("X-HubSpot-Signature-V3", "", spec.Base64, "method", "url", "body", "ts"), "header:X-HubSpot-Request-Timestamp", spec.Millis, 5*minute)},
+		Verify: []spec.Verify{verify},
 		Split:  &spec.Split{Items: []spec.Value{"json:$[*]"}},
 		Event: spec.Extract{
 			Key: [][]spec.Value{{
@@ -44,6 +49,7 @@ func hubspotSpec() spec.Spec {
 		Example: spec.Template{ID: "3816279340", Type: "contact.propertyChange", Object: "123", Body: hubspotExample},
 		Sources: []spec.Source{
 			stated("signatures", "HubSpot/hubspot-api-nodejs; HubSpot documentation, Validating requests"),
+			stated("escapes in the URL that are undone before it is signed", "HubSpot documentation, Validating requests: table of version 3"),
 			stated("eventId is not unique, fields, batches of up to 100, retries, deadline", "HubSpot documentation, Webhooks API"),
 			reported("parts of the key", "inferred: eventId with everything that tells one change from another"),
 			reported("Retry-After with 429 is honoured", "HubSpot developer forum"),
@@ -52,6 +58,7 @@ func hubspotSpec() spec.Spec {
 			"eventId is not guaranteed to be unique: alone as the key it loses events",
 			"a hash of the item as the key lets retries through: attemptNumber changes",
 			"HubSpot sends the older signatures beside that of version 3, and they sign no time: they are not accepted here, or a captured request could be replayed with those alone",
+			"some escapes in the URL are undone before it is signed (%3A, %2F, %3F, %40, %21, %24, %27, %28, %29, %2A, %2C, %3B), which its libraries leave to their callers",
 			"behind a proxy the request's URL differs from the registered one, and everything is rejected",
 			"deleting a contact for privacy sends two events, and so does an association: one for each side",
 			"an item without objectId passes through unkeyed",

@@ -34,7 +34,7 @@ func recurlySpec() spec.Spec {
 		},
 		Dedup:   spec.Dedup{Retry: spec.Stable},
 		Answer:  spec.Answer{Deadline: 5 * second},
-		Limits:  spec.Limits{Retry: 7 * day}, // ten retries, 10+x·2^(x+5) seconds apart
+		Limits:  spec.Limits{Retry: 73 * hour}, // ten retries, 10+x·2^(x+5) seconds apart for x from 0 to 9: 262 308 s in all
 		Headers: []string{"Recurly-*"},
 		Example: spec.Template{
 			ID:     "1f0d5c3e-7a42-4b8e-9d21-6c3b5a4e8f70",
@@ -46,7 +46,9 @@ func recurlySpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature, tolerance", "recurly/recurly-client-go; docs.recurly.com, Signature verification"),
 			stated("the notification id is the same in every retry", "docs.recurly.com, Overview: Webhooks"),
-			stated("retries, answer, deadline", "recurly.com/developers/reference/webhooks; docs.recurly.com"),
+			stated("retries", "docs.recurly.com, Automatic retries"),
+			stated("answer, deadline", "recurly.com/developers/reference/webhooks; docs.recurly.com"),
+			stated("a person can have a notification sent again, for how long is not said", "docs.recurly.com, Manual retries"),
 			reported("fields", "users of Recurly's JSON webhooks; nothing but labels depends on them"),
 		},
 		Traps: []string{

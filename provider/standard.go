@@ -42,7 +42,7 @@ const svixRetry = 28 * hour
 // svixDeadline is how long Svix waits for an answer.
 const svixDeadline = 15 * second
 
-// svixFamily is what both have in common; the names are the beginnings of their headers, the usual
+// svixFamily is what those two, and the aliases, have in common; the names are the beginnings of their headers, the usual
 // one first.
 func svixFamily(usual, other string) spec.Spec {
 	return spec.Spec{

@@ -38,12 +38,15 @@ func telnyxSpec() spec.Spec {
 			stated("headers and public key", "developers.telnyx.com/docs/development/sdk/python/webhooks"),
 			stated("what is signed", "team-telnyx/telnyx-python: src/telnyx/lib/webhook_verification.py, pull request 242"),
 			stated("id, copies, no order", "developers.telnyx.com/docs/voice/programmable-voice/receiving-webhooks"),
+			stated("TeXML sends forms, with POST or GET", "team-telnyx/telnyx-node: src/resources/texml-applications.ts"),
+			notSourced("what is signed of a GET"),
 			reported("tolerance", "hookdeck/webhook-skills: skills/telnyx-webhooks"),
 			notSourced("how long it retries"),
 		},
 		Traps: []string{
 			"copies may arrive at the same moment as the first, and at the failover URL: both URLs belong to one source",
 			"call_leg_id and the id of the message are shared by all their events: as the key they lose events",
+			"TeXML sends forms, which pass through unkeyed; those that are set to GET are refused, because nothing is known to bind what their query says: set voice_method and status_callback_method to post",
 			"an SDK of Telnyx verified the scheme of Standard Webhooks instead: nothing passed it",
 		},
 	}

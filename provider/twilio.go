@@ -10,6 +10,9 @@ import (
 // empty means the URL of the request, which is right only where no proxy changes it. The secrets are
 // the account's auth tokens. It panics if a secret is missing or empty, or the URL is not one.
 //
+// Events come with POST or, where a webhook is set to that, with GET: then the fields are in the query, and the event's
+// body is the form that a POST would have had.
+//
 // The key is the I-Twilio-Idempotency-Token header, which the signature does not cover. Without it, it
 // is the SID of a message and its status, or the SID of a call, its status and the sequence number. The
 // signature covers all fields as one text without separators, and so none of them by itself. No time is
@@ -24,6 +27,8 @@ func twilioSpec() spec.Spec {
 		Title:  "Twilio",
 		Secret: "the account's auth token",
 		Verify: []spec.Verify{{Kind: spec.Code, Scheme: scheme.Twilio()}},
+		// Each webhook of Twilio can be set to either.
+		Methods: []string{"POST", "GET"},
 		Event: spec.Extract{
 			Key: [][]spec.Value{
 				{"header:I-Twilio-Idempotency-Token"},
@@ -51,6 +56,7 @@ func twilioSpec() spec.Spec {
 		},
 		Sources: []spec.Source{
 			stated("signature of forms and of other bodies, URL with and without port", "twilio/twilio-go: client/request_validator.go; twilio/twilio-node: src/webhooks/webhooks.ts"),
+			stated("GET", "twilio.com/docs/usage/webhooks/getting-started-twilio-webhooks; twilio/twilio-go: rest/api/v2010/accounts_incoming_phone_numbers.go (SmsMethod, VoiceMethod)"),
 			stated("status callbacks repeat the message's SID", "Twilio documentation, Outbound message status in status callbacks"),
 			stated("attempts and timeouts", "Twilio documentation, Webhooks connection overrides"),
 			reported("the token is the same on a retry", "Twilio's Agent Connect SDK deduplicates by it"),
@@ -61,6 +67,7 @@ func twilioSpec() spec.Spec {
 			"the SID of a message or call as the key loses every status after the first",
 			"without the token, requests of a call that carry no sequence number pass through unkeyed: two inputs of one call look the same",
 			"behind a proxy the request's URL differs from the one that Twilio was given, and everything is rejected",
+			"a webhook that is set to GET says everything in its query: it becomes the form of a POST, for handlers and for destinations",
 			"the answer may be run as TwiML: answer 204, or an empty response element",
 			"a fallback URL is sent the same event again: give it the same source",
 			"names and values of the form are signed with nothing between them: whoever holds a captured request can move a piece of one into another, so no key counts as signed",

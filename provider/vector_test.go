@@ -14,9 +14,11 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// vector is a signed request that a provider or its SDK published.
+// vector is a signed request that a provider or its SDK published, or that was made as they say and is accepted by the
+// SDK.
 type vector struct {
 	Provider string            `json:"provider"`
+	Method   string            `json:"method"`
 	Source   string            `json:"source"`
 	Secret   string            `json:"secret"`
 	URL      string            `json:"url"`
@@ -32,7 +34,7 @@ var names = map[string]string{
 }
 
 func (v vector) request() *hookonce.Request {
-	req := &hookonce.Request{Method: "POST", URL: v.URL, Header: http.Header{}, Body: slices.Clone(v.Body), Now: time.Unix(v.Now, 0)}
+	req := &hookonce.Request{Method: v.Method, URL: v.URL, Header: http.Header{}, Body: slices.Clone(v.Body), Now: time.Unix(v.Now, 0)}
 	for name, text := range v.Headers {
 		req.Header.Set(name, text)
 	}

@@ -342,13 +342,11 @@ func TestURLsAreTheRegisteredOnes(t *testing.T) {
 
 // TestRewrittenJSONIsNotWhatWasSigned: senders' own samples verify JSON that was read and written again.
 func TestRewrittenJSONIsNotWhatWasSigned(t *testing.T) {
-	for name, headers := range map[string][]string{"sentry": {"Request-ID", "r1", "Sentry-Hook-Timestamp", "1"}, "zoom": nil} {
+	for _, name := range []string{"sentry", "zoom", "workos"} {
 		p := fake(t, name)
 		body := `{"action": "created", "event": "e", "event_ts": 1, "payload": {"title": "caf\u00e9"}, "n": 1.0}`
-		req := signed(t, p, body, headers...)
-		if ev := one(t, p, req); ev.Key == "" || ev.KeySigned != (name == "zoom") {
-			t.Errorf("%s: key %q, signed %v", name, ev.Key, ev.KeySigned)
-		}
+		req := signed(t, p, body)
+		one(t, p, req)
 		for _, rewritten := range []string{strings.ReplaceAll(body, " ", ""), strings.Replace(body, `\u00e9`, "é", 1), strings.Replace(body, "1.0", "1", 1)} {
 			req.Body = []byte(rewritten)
 			reason(t, p, req)

@@ -3,7 +3,7 @@ package provider
 import "github.com/hookonce/hookonce/provider/spec"
 
 // Wise returns the provider for Wise webhooks. The secrets are the public keys that Wise publishes, in
-// PEM: one for production, another for the sandbox. It panics if one is missing or not a key.
+// PEM or the base64 alone: one for production, another for the sandbox. It panics if one is missing or not a key.
 //
 // Events have no id, and X-Delivery-Id is that of the delivery. The key is made of the event's type, the
 // time at which it happened and a digest of its data, all of which the signature covers. No time of the
@@ -16,7 +16,7 @@ func wiseSpec() spec.Spec {
 	return spec.Spec{
 		Name:   "wise",
 		Title:  "Wise",
-		Secret: "Wise's public key, in PEM: one for production, another for the sandbox",
+		Secret: "Wise's public key, in PEM or as its page shows it, without the lines around it: one for production, another for the sandbox",
 		Verify: []spec.Verify{{
 			Kind:      spec.RSA,
 			Hash:      spec.SHA256,

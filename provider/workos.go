@@ -45,9 +45,10 @@ func workosSpec() spec.Spec {
 			Rights: "an API key of the environment",
 			Notes:  []string{"how far back the list goes is not stated alike everywhere (30 or 90 days)", "no API sends an event again"},
 		},
-		Example: spec.Template{ID: "event_01EHWNCE74X7JSDV0X3SZ3KJNY", Type: "dsync.user.updated", Object: "directory_user_01EXAMPLE0001", Body: workosExample},
+		Example: spec.Template{ID: "event_01EHWNCE74X7JSDV0X3SZ3KJNY", Type: "dsync.user.updated", Object: "directory_user_01EXAMPLE0001", Body: workosExample, Compact: true},
 		Sources: []spec.Source{
 			stated("signature, tolerance", "workos/workos-go: pkg/webhooks/client.go"),
+			stated("its Node library signs the parsed body as it writes it anew", "workos/workos-node: src/common/crypto/signature-provider.ts"),
 			stated("retries, no order, compare the times of the data", "workos.com/docs/webhooks"),
 			reported("key", "inferred: WorkOS retries the event, and the id is the event's"),
 			notSourced("how long a webhook can be sent again by hand"),
@@ -57,6 +58,7 @@ func workosSpec() spec.Spec {
 		},
 		Traps: []string{
 			"the time in the signature is in milliseconds, with a space after the comma",
+			"its Node library verifies JSON that it wrote anew: samples are compact here, so that they pass it",
 			"events arrive in any order, and a retry may carry an older state than what came since",
 		},
 	}

@@ -37,7 +37,7 @@ func zoomSpec() spec.Spec {
 		Limits: spec.Limits{Retry: 85 * minute}, // after 5, 20 and 60 minutes
 		// zoom/webhook-sample: README.md
 		Headers: []string{"X-Zm-Trackingid", "ClientId", "X-Zm-*"},
-		Example: spec.Template{ID: "1234567890", Type: "meeting.ended", Object: "ZXhhbXBsZSBtZWV0aW5nMDE=", Body: zoomExample},
+		Example: spec.Template{ID: "1234567890", Type: "meeting.ended", Object: "ZXhhbXBsZSBtZWV0aW5nMDE=", Body: zoomExample, Compact: true},
 		Sources: []spec.Source{
 			stated("signature, validation of the endpoint", "zoom/webhook-sample: index.js"),
 			stated("retries, deadline", "developers.zoom.us/blog/webhook-delays"),
