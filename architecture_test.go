@@ -99,7 +99,7 @@ var rules = []rule{
 	{pkg: "internal/doctor", deny: []string{"internal/gateway", "internal/journal/pg", "internal/journal/sqlite", "pgstore", "sqlstore"}, reason: "who asks whether a store is well cannot depend on opening it"},
 	{pkg: "internal/alerting/letter", allow: []string{"internal/alert", "internal/alerting", "internal/notify"}, reason: "what is read depends on what is told, and not on who decides it"},
 	{pkg: "internal/notify", allow: []string{"internal/header", "internal/outgoing", "internal/retry"}, reason: "how a message gets to people does not depend on what it says"},
-	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "provider/spec/specyaml", "internal/alert", "internal/closest", "internal/header", "internal/notify", "internal/retry", "internal/settings", "internal/specdecode"}, reason: "settings are declared without knowing who reads them"},
+	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "provider/spec/specyaml", "internal/alert", "internal/closest", "internal/header", "internal/notify", "internal/retry", "internal/secretshape", "internal/settings", "internal/specdecode"}, reason: "settings are declared without knowing who reads them"},
 	{pkg: "internal/settings", allow: []string{"internal/closest"}, reason: "how settings are read does not depend on what they mean"},
 }
 

@@ -26,10 +26,10 @@ func checkAll(r *settings.Report, cfg *Config, in Input) {
 	checkPair(r, cfg.origin, cfg.where("admin_tls.cert", "admin_tls.key"), "admin_tls")
 	checkNames(r, cfg)
 	for i := range cfg.Sources {
-		checkSource(r, cfg, &cfg.Sources[i])
+		checkSource(r, cfg, &cfg.Sources[i], in.Environ)
 		checkValidity(r, &cfg.Sources[i], in.now())
 	}
-	checkDestinations(r, cfg)
+	checkDestinations(r, cfg, in.Environ)
 	checkSignatures(r, cfg)
 	if len(cfg.Sources) == 0 && in.Path != "" && r.Clean() {
 		r.Fault(settings.Place{Name: in.Path}, "no source is configured; add one under sources: with name, provider, secrets and to")

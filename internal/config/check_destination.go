@@ -14,7 +14,7 @@ import (
 )
 
 // checkDestinations looks at every destination, and at what its sources can give it.
-func checkDestinations(r *settings.Report, cfg *Config) {
+func checkDestinations(r *settings.Report, cfg *Config, environ []string) {
 	checkDestinationNames(r, cfg)
 	checkBreaker(r, cfg.where("delivery.breaker_pause_max"), "delivery.", &cfg.Delivery.Effort)
 	for i := range cfg.Destinations {
@@ -24,7 +24,7 @@ func checkDestinations(r *settings.Report, cfg *Config) {
 				r.Fault(d.at, "a destination lacks its %s; write %s: and a value such as %s", need.key, need.key, need.example)
 			}
 		}
-		checkDestination(r, d)
+		checkDestination(r, d, environ)
 		checkReach(r, cfg, d.where("url"), "url", d.URL)
 		checkUse(r, cfg, d)
 	}
@@ -35,7 +35,7 @@ func checkDestinations(r *settings.Report, cfg *Config) {
 			continue
 		}
 		d := s.destination()
-		checkDestination(r, &d)
+		checkDestination(r, &d, environ)
 		if known, err := s.spec(); err == nil && s.Provider != "" {
 			checkOrder(r, &d, s, known)
 		}
@@ -43,7 +43,7 @@ func checkDestinations(r *settings.Report, cfg *Config) {
 }
 
 // checkDestination holds the settings of a destination against each other.
-func checkDestination(r *settings.Report, d *Destination) {
+func checkDestination(r *settings.Report, d *Destination, environ []string) {
 	if len(d.PassHeaders) > 0 && len(d.DropHeaders) > 0 {
 		r.Fault(d.where("drop_headers"), "drop_headers: the destination %q has pass_headers, which drops all others; write one of the two", d.Name)
 	}
@@ -51,7 +51,7 @@ func checkDestination(r *settings.Report, d *Destination) {
 		checkBreaker(r, at, "", &d.Effort)
 	}
 	checkAuthorization(r, d)
-	checkSigning(r, d)
+	checkSigning(r, d, environ)
 	checkTLS(r, d)
 }
 
@@ -95,9 +95,13 @@ func checkAuthorization(r *settings.Report, d *Destination) {
 }
 
 // checkSigning finds secrets that can be guessed, and those that look like those of Standard Webhooks and are none.
-func checkSigning(r *settings.Report, d *Destination) {
+func checkSigning(r *settings.Report, d *Destination, environ []string) {
+	own := spec.Spec{OwnSecret: true, Secret: "one that openssl rand -hex 24 makes", Verify: []spec.Verify{{Key: spec.KeyWhsec}}}
 	for i, secret := range d.Secrets {
 		at := d.origin.Element("secrets", i)
+		if secret.Reveal() != "" && !checkShape(r, at, "secrets", secret, environ, own) {
+			continue
+		}
 		text, ok := strings.CutPrefix(secret.Reveal(), "whsec_")
 		key, err := base64.StdEncoding.DecodeString(text)
 		switch {

@@ -5,20 +5,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/secretshape"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/specdecode"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // checkSender holds a source against what its provider needs.
-func checkSender(r *settings.Report, cfg *Config, s *Source) {
+func checkSender(r *settings.Report, cfg *Config, s *Source, environ []string) {
 	sound := checkHMAC(r, s) && checkSpec(r, s)
 	known, err := s.spec()
 	if err != nil {
 		return // reported already
 	}
 	if sound {
-		checkSecrets(r, cfg, s, known)
+		checkSecrets(r, cfg, s, known, environ)
 	}
 	checkWindow(r, cfg, s, known)
 	checkLogicalDuplicates(r, s, known)
@@ -92,7 +93,7 @@ func dotted(field string) string {
 
 // checkSecrets tries every secret, so that each one that has the wrong form is named, and then the
 // settings that depend on the provider.
-func checkSecrets(r *settings.Report, cfg *Config, s *Source, known spec.Spec) {
+func checkSecrets(r *settings.Report, cfg *Config, s *Source, known spec.Spec, environ []string) {
 	if !s.has("secrets") && !makesSecret(cfg, s) {
 		r.Fault(s.at, `source %q lacks its secrets: %s; %s`, s.Name, known.Secret, s.at.Either(`write secrets: ["env:NAME"]`, "add --secret env:NAME"))
 	}
@@ -100,6 +101,9 @@ func checkSecrets(r *settings.Report, cfg *Config, s *Source, known spec.Spec) {
 	for i, secret := range s.Secrets {
 		if secret.Reveal() == "" {
 			continue // reported already
+		}
+		if !checkShape(r, s.origin.Element("secrets", i), "secrets", secret, environ, s.shapeOf(known)) {
+			continue
 		}
 		switch _, err := s.build(spec.Settings{Secrets: spec.Secrets(secret.Reveal())}); {
 		case errors.Is(err, spec.ErrSecret):
@@ -118,6 +122,26 @@ func checkSecrets(r *settings.Report, cfg *Config, s *Source, known spec.Spec) {
 	if len(good) > 0 {
 		checkSettings(r, s, good)
 	}
+}
+
+// checkShape refuses a secret that by its shape is none, and warns of one that may be none. It reports whether it can be one.
+func checkShape(r *settings.Report, at settings.Place, key string, secret settings.Secret, environ []string, known spec.Spec) bool {
+	found, odd := secretshape.Look(secret.Reveal(), environ, known)
+	switch {
+	case odd && found.Sure:
+		r.Fault(at, "%s: the secret %s; %s", key, found.Text, found.Mend)
+		return false
+	case odd:
+		r.Warn(at, "%s: the secret %s; %s, unless it is meant so", key, found.Text, found.Mend)
+	}
+	return true
+}
+
+// shapeOf returns the specification of a source's sender, for whoever goes by the shape of its secrets: of a sender that is not in
+// the catalogue nothing is known of that.
+func (s *Source) shapeOf(known spec.Spec) spec.Spec {
+	known.OwnSecret = known.OwnSecret || s.Provider == providerCustom
+	return known
 }
 
 // How many characters of a secret are to be guessed at least, and how many are safe, so that a short one is worth a

@@ -12,7 +12,7 @@ import (
 )
 
 // checkSource looks for what a source lacks. What is there but wrong is reported already.
-func checkSource(r *settings.Report, cfg *Config, s *Source) {
+func checkSource(r *settings.Report, cfg *Config, s *Source, environ []string) {
 	checkRequired(r, s, "name", "billing")
 	checkLimits(r, cfg, s)
 	if s.Mode == Idempotent {
@@ -22,7 +22,7 @@ func checkSource(r *settings.Report, cfg *Config, s *Source) {
 	checkNotIdempotent(r, s)
 	checkRequired(r, s, "provider", "stripe")
 	if s.Provider != "" {
-		checkSender(r, cfg, s)
+		checkSender(r, cfg, s, environ)
 	}
 	checkRoutes(r, cfg, s)
 	checkMode(r, s)

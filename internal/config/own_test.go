@@ -20,9 +20,9 @@ func TestChanges_ownDestination(t *testing.T) {
 		{"    to: http://h/\n", "    to: {url: http://h/, timeout: 3s}\n", "[source a: to changed]"},
 		{"    to: {url: http://h/, timeout: 3s}\n", "    to: {url: http://h/, timeout: 3s}\n", "[]"},
 		{"    to: {url: http://h/, timeout: 3s}\n", "    to: {url: http://i/, timeout: 3s}\n", "[source a: to changed (http://h/ → http://i/)]"},
-		{"    to: {url: http://h/, timeout: 3s, secrets: [xxxxxxxx]}\n", "    to: {url: http://h/, timeout: 4s, secrets: [xxxxxxxx, yyyyyyyy]}\n",
+		{"    to: {url: http://h/, timeout: 3s, secrets: [wwwwwwww]}\n", "    to: {url: http://h/, timeout: 4s, secrets: [wwwwwwww, yyyyyyyy]}\n",
 			"[source a: to.secrets changed (1 → 2) source a: to.timeout changed (3s → 4s)]"},
-		{"    to: {url: http://h/, app_secret: xxxxxxxx}\n", "    to: {url: http://h/, app_secret: yyyyyyyy, sign_as: provider}\n", "[source a: to.app_secret changed]"},
+		{"    to: {url: http://h/, app_secret: wwwwwwww}\n", "    to: {url: http://h/, app_secret: yyyyyyyy, sign_as: provider}\n", "[source a: to.app_secret changed]"},
 	} {
 		var texts []string
 		for _, c := range load(tt.before).Changes(load(tt.after)) {

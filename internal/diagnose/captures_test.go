@@ -118,7 +118,7 @@ var mistakes = []mistake{
 	},
 	{
 		name: "a public key", make: secretIs(func(string) string { return "-----BEGIN PUBLIC KEY-----\nZmFrZQ==\n-----END PUBLIC KEY-----" }), guess: true,
-		want: "the secret is a key in PEM, which this sender has none of", word: diagnose.SecretKind,
+		want: "the secret is a key in PEM, and none is wanted", word: diagnose.SecretKind,
 	},
 	{
 		name: "another provider", make: isOf("stripe", "github"), by: map[string]func(*diagnose.Capture){

@@ -177,7 +177,7 @@ func wrongKey(text string, _ []string, known spec.Spec) (Finding, bool) {
 	case strings.Contains(text, `\n`) && !strings.Contains(text, "\n"):
 		f.Text, f.Mend, f.Core = `is a key in PEM whose line breaks are written as \n`, "give it with line breaks, such as by file:PATH", strings.ReplaceAll(text, `\n`, "\n")
 	case !takesPEM(known):
-		f.Text, f.Mend, f.Core = "is a key in PEM, which this sender has none of", "give "+wanted(known), armoured(text)
+		f.Text, f.Mend, f.Core = "is a key in PEM, and none is wanted", "give "+wanted(known), armoured(text)
 	default:
 		return f, false
 	}
