@@ -132,7 +132,7 @@ func checkShape(r *settings.Report, at settings.Place, key string, secret settin
 		r.Fault(at, "%s: the secret %s; %s", key, found.Text, found.Mend)
 		return false
 	case odd:
-		r.Warn(at, "%s: the secret %s; %s, unless it is meant so", key, found.Text, found.Mend)
+		r.Warn(at, "%s: the secret %s; leave it if it is meant so, else %s", key, found.Text, found.Mend)
 	}
 	return true
 }

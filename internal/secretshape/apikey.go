@@ -79,11 +79,11 @@ func apiKey(text string, _ []string, known spec.Spec) (Finding, bool) {
 		if signsWithAPIKey(known) || k.begins == "ey" && sendsAlong(known) {
 			return Finding{}, false
 		}
-		return Finding{
-			Kind: APIKey, Text: "is " + k.is + " (" + k.begins + "…), and that signs no webhooks", Mend: "give " + wanted(known),
-			// Mailgun signed with the key of its API, before it had one for webhooks.
-			Sure: !known.OwnSecret && !sendsAlong(known) && (k.from != "mailgun" || known.Name != k.from),
-		}, true
+		f := Finding{Kind: APIKey, Text: "is " + k.is + " (" + k.begins + "…), and that signs no webhooks", Mend: "give " + wanted(known), Sure: !known.OwnSecret && !sendsAlong(known)}
+		if k.from == known.Name && slices.Contains(apiKeyBefore, known.Name) {
+			f.Text, f.Sure = "is "+k.is+" ("+k.begins+"…), and webhooks are signed with another one unless that was never renewed", false
+		}
+		return f, true
 	}
 	return Finding{}, false
 }
@@ -95,6 +95,10 @@ func signsWithAPIKey(known spec.Spec) bool {
 
 // apiKeySigners sign with the secret key of their API (Paystack documentation, Webhooks).
 var apiKeySigners = []string{"paystack"}
+
+// apiKeyBefore signed with the key of their API, and have one for webhooks now, which may be the same still
+// (SparkDevNetwork/Rock: issue 5694, of Mailgun).
+var apiKeyBefore = []string{"mailgun"}
 
 // sendsAlong reports whether the secret of a sender is nothing but a text that it sends along.
 func sendsAlong(known spec.Spec) bool {

@@ -157,7 +157,7 @@ func placeholder(text string, _ []string, known spec.Spec) (Finding, bool) {
 	}
 	switch {
 	case placeholderWord.MatchString(core):
-		return Finding{Kind: Placeholder, Text: "is a placeholder, and everybody knows it", Mend: "put " + wanted(known) + " in its place", Sure: true}, true
+		return Finding{Kind: Placeholder, Text: "is a placeholder, and everybody knows it", Mend: "give " + wanted(known), Sure: true}, true
 	case masked.MatchString(core) && !known.OwnSecret:
 		return Finding{Kind: Placeholder, Text: "is the form in which a page hides a secret", Mend: "have the page show it, and copy all of it", Sure: true}, true
 	}
