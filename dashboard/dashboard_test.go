@@ -258,6 +258,49 @@ func TestChangesAreOnRecord(t *testing.T) {
 	}
 }
 
+// uncounted is a store whose tallies cannot be read.
+type uncounted struct{ *dashboardtest.Store }
+
+func (uncounted) Tallies(context.Context, hookonce.TallyQuery) ([]hookonce.Tally, error) {
+	return nil, errors.New("permission denied for table tallies")
+}
+
+// That it is not known how much happens is said, and the rest of the page is there.
+func TestPageWithoutTallies(t *testing.T) {
+	store := &dashboardtest.Store{World: dashboardtest.Trouble}
+	for want, c := range map[string]struct {
+		store hookonce.Inspector
+		log   string
+	}{
+		"What programs counted cannot be read; the log says why.": {uncounted{store}, "permission denied"},
+		"This store does not keep what programs count.":           {struct{ hookonce.Inspector }{store}, ""},
+	} {
+		var log bytes.Buffer
+		d := dashboard.Handler(c.store, func(*http.Request) (string, bool) { return "ann", true },
+			dashboard.WithClock(func() time.Time { return dashboardtest.Now }), dashboard.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		w := serve(d, request("GET", "/", nil))
+		if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, want) || !strings.Contains(body, "stuck") || strings.Contains(body, "permission") {
+			t.Errorf("%d, without %q: %s", w.Code, want, body)
+		}
+		if (c.log == "") != (log.Len() == 0) || !strings.Contains(log.String(), c.log) {
+			t.Errorf("the log has %q, want %q", log.String(), c.log)
+		}
+		r := request("GET", "/", nil)
+		r.Header.Set("Accept", "application/json")
+		var now struct {
+			Uncounted string
+			Happened  []any
+			Claims    []any
+		}
+		if err := json.Unmarshal(serve(d, r).Body.Bytes(), &now); err != nil || now.Uncounted != want || now.Happened == nil || len(now.Happened) > 0 || len(now.Claims) == 0 {
+			t.Errorf("to programs it says %+v, %v", now, err)
+		}
+	}
+	if w := serve(dashboardtest.Library(store, false), request("GET", "/", nil)); strings.Contains(w.Body.String(), "the log says why") || strings.Contains(w.Body.String(), "does not keep") {
+		t.Error("what is known is said not to be")
+	}
+}
+
 // This machine is let in under its own names, and nobody who comes through a proxy.
 func TestLocal(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -272,6 +276,77 @@ func TestWithoutTables(t *testing.T) {
 			}
 		})
 	}
+}
+
+// observed returns every status that handlers can observe, as their code has them.
+func observed(t *testing.T) (all []string) {
+	files, err := filepath.Glob("../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(n ast.Node) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+				all = append(all, strings.Trim(l.Value, `"`))
+			}
+			return true
+		})
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Name.Name == "status" {
+					add(n)
+				}
+			case *ast.CompositeLit:
+				if id, ok := n.Type.(*ast.Ident); ok && id.Name == "Observation" {
+					for _, e := range n.Elts {
+						if kv := e.(*ast.KeyValueExpr); kv.Key.(*ast.Ident).Name == "Status" {
+							add(kv.Value)
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	for v := hookonce.Acquired; v.String() != "unknown"; v++ {
+		if v != hookonce.Pinned { // which is a failure of a webhook, and a conflict of a request with a key
+			all = append(all, v.String())
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Whatever a handler observes is counted: a status that is new is one here, too.
+func TestEveryStatusIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(store)
+		c := tallies.New(s, quiet)
+		end := running(t, c)
+		all := observed(t)
+		for _, status := range all {
+			seen(c, "billing", status)
+		}
+		end()
+		for _, status := range all {
+			if s.sum["billing "+status] != 1 {
+				t.Errorf("%s is observed, and not counted", status)
+			}
+		}
+		if want := []string{"accepted", "busy", "conflict", "dead", "duplicate", "failed", "rejected", "unkeyed"}; !slices.Equal(all, want) || len(s.sum) != len(want) {
+			t.Errorf("observed are %q, counted %v, want %q", all, s.sum, want)
+		}
+	})
 }
 
 func TestRefusesNil(t *testing.T) {

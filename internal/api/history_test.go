@@ -22,6 +22,7 @@ func TestHistory(t *testing.T) {
 	if err := r.model.AddTallies(t.Context(), "p", 1, []tally.Point{
 		point(time.Minute, "billing", tally.Accepted, 1), point(3*time.Minute, "billing", tally.Accepted, 2), point(time.Minute, "shop", tally.Accepted, 4),
 		point(time.Minute, "billing", tally.First, 8), point(time.Minute, "billing", tally.Rejected("slow"), 16), point(25*time.Hour, "billing", tally.Accepted, 32),
+		point(time.Minute, "shop", "duplicate", 64), // a program that uses the library counted that, in the same tables
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	for _, query := range []string{
-		"?what=nothing", "?what=accepted,*x", "?step=day", "?from=2026-11-21T12:00:00Z&until=2026-11-21T11:00:00Z", "?source=%00", "?from=-0001-01-01T00:00:00Z", "?other=1",
+		"?what=nothing", "?what=duplicate", "?what=accepted,*x", "?step=day", "?from=2026-11-21T12:00:00Z&until=2026-11-21T11:00:00Z", "?source=%00", "?from=-0001-01-01T00:00:00Z", "?other=1",
 	} {
 		r.expect(request("GET", "/api/v1/history"+query, nil), 422)
 	}
