@@ -588,7 +588,14 @@ func TestAcknowledgedWhileTheStoreIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.store, w.snapshot.Store.Away = memory, nil
-	w.pass(2 * Every)
+	all := w.gateways
+	w.gateways = all[2:]
+	w.pass(Every)
+	if book, err := all[0].Desk().Alerts(t.Context()); err != nil || book.Find(id).AckBy != "ada" {
+		t.Errorf("a gateway that did not evaluate since shows %+v, %v", book, err)
+	}
+	w.gateways = all
+	w.pass(Every)
 	if a := w.state("store_away", "", journal.AlertFiring); a.AckBy != "ada" {
 		t.Errorf("on record: %+v", a)
 	}

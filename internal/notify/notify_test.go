@@ -119,10 +119,18 @@ func TestPagerHasAnIncidentForEachAlert(t *testing.T) {
 	if _, err := c.Send(t.Context(), tried); err != nil || len(bodies) != 4 || bodies[2]["event_action"] != "trigger" || bodies[3]["event_action"] != "resolve" || bodies[2]["dedup_key"] != bodies[3]["dedup_key"] {
 		t.Errorf("a test: %v, %v", bodies[2:], err)
 	}
+	named := message()
+	named.Alerts[0].Installation, named.Alerts[0].Fingerprint = "eu-west", "eu-west:failing/ledger"
+	if _, err := c.Send(t.Context(), named); err != nil || !slices.ContainsFunc(bodies[4:], func(b map[string]any) bool {
+		p, _ := b["payload"].(map[string]any)
+		return b["dedup_key"] == "hookonce:eu-west:failing/ledger" && p["source"] == "eu-west"
+	}) {
+		t.Errorf("of an installation with a name: %v, %v", bodies[4:], err)
+	}
 	payload := trigger["payload"].(map[string]any)
 	for _, is := range []struct{ got, want any }{
 		{trigger["event_action"], "trigger"}, {trigger["routing_key"], key}, {trigger["dedup_key"], "hookonce:failing/ledger"},
-		{payload["severity"], "critical"}, {payload["summary"], "ledger has been failing."}, {payload["component"], "ledger"},
+		{payload["severity"], "critical"}, {payload["summary"], "ledger has been failing."}, {payload["component"], "ledger"}, {payload["source"], "hookonce"},
 		{payload["custom_details"].(map[string]any)["command"], "hookonce doctor"},
 		{resolve["event_action"], "resolve"}, {resolve["dedup_key"], "hookonce:failing/mail"},
 	} {

@@ -293,6 +293,22 @@ func TestOfAChannel(t *testing.T) {
 	}
 }
 
+// An installation that has a name says it, to people and to programs.
+func TestInstallationIsNamed(t *testing.T) {
+	n := alerting.Notification{Key: "eu-west:died/ledger@x#1", Fingerprint: "eu-west:died/ledger", Installation: "eu-west", Transition: 1, Rule: "died", Subject: "ledger",
+		Severity: alert.Ticket, State: alerting.Firing, Headline: "1 delivery is given up at ledger.", Gateway: "web-1", Fired: now, At: now}
+	m := letter.Write(alerting.Message{Key: n.Key, Rule: n.Rule, Notifications: []alerting.Notification{n}}, dashboard)
+	if !strings.Contains(m.Text, "Told by the gateway on web-1 of eu-west,") || m.Alerts[0].Installation != "eu-west" || !strings.HasPrefix(m.Thread, n.Fingerprint) {
+		t.Errorf("it is told %+v", m)
+	}
+	if !strings.Contains(m.Text, "hookonce alerts ack died/ledger ") {
+		t.Errorf("the command is not what the alert is called inside: %s", m.Text)
+	}
+	if test := letter.Test("oncall", "eu-west", "web-1", dashboard, now); test.Alerts[0].Fingerprint != "eu-west:test/oncall" || test.Alerts[0].Installation != "eu-west" {
+		t.Errorf("a test is told %+v", test)
+	}
+}
+
 // The page shows a message as it is.
 func TestPageShowsAMessage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/alerts.md")
