@@ -88,6 +88,12 @@ func ExampleBraintree() {
 	// Output: subscription_charged_successfully 33:subscription_charged_successfully20:2026-02-03T04:05:06Z32:97f6ab8f4a5479585f967e2e9ccfdfcc json:$.kind + json:$.timestamp + hash:form:bt_payload true
 }
 
+func ExampleBrevo() {
+	p := provider.Brevo("fake-user:fake-password")
+	show(p, sample(p, "evt_1", ""))
+	// Output: delivered 9:delivered5:evt_120:customer@example.com13:177009150600032:e71bf54cbe149d3696b0ce9f5a252c5b json:$.event + json:$.message-id + json:$.email + json:$.ts_epoch + hash:json:$ false
+}
+
 func ExampleBuildkite() {
 	p := provider.Buildkite("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -208,10 +214,10 @@ func ExampleDub() {
 	// Output: link.created evt_1 json:$.id true
 }
 
-func ExampleEasyPost() {
-	p := provider.EasyPost("fake-secret")
+func ExampleDwolla() {
+	p := provider.Dwolla("fake-secret")
 	show(p, sample(p, "evt_1", ""))
-	// Output: tracker.updated evt_1 json:$.id true
+	// Output: customer_transfer_completed evt_1 json:$.id true
 }
 
 func ExampleEBay() {
@@ -220,16 +226,34 @@ func ExampleEBay() {
 	// Output: ebay [[json:$.notification.notificationId]]
 }
 
+func ExampleEasyPost() {
+	p := provider.EasyPost("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: tracker.updated evt_1 json:$.id true
+}
+
 func ExampleElevenLabs() {
 	p := provider.ElevenLabs("wsec_fake")
 	show(p, sample(p, "evt_1", ""))
 	// Output: post_call_transcription 23:post_call_transcription10:17700915065:evt_1 json:$.type + json:$.event_timestamp + json:$.data.conversation_id true
 }
 
+func ExampleFastSpring() {
+	p := provider.FastSpring("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: order.completed evt_1 item:$.id true
+}
+
 func ExampleFigma() {
 	p := provider.Figma("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: FILE_COMMENT 4:100112:FILE_COMMENT20:2026-02-03T04:05:06Z5:evt_1 json:$.webhook_id + json:$.event_type + json:$.timestamp + json:$.comment_id false
+}
+
+func ExampleFintoc() {
+	p := provider.Fintoc("whsec_fake")
+	show(p, sample(p, "evt_1", ""))
+	// Output: payment_intent.succeeded evt_1 json:$.id true
 }
 
 func ExampleFlutterwave() {
@@ -250,22 +274,28 @@ func ExampleForgejo() {
 	// Output: issues.opened evt_1 header:X-Forgejo-Delivery false
 }
 
+func ExampleFront() {
+	p := provider.Front("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: inbound_received 5:evt_111:cmp_example json:$.payload.id + json:$.authorization.id true
+}
+
 func ExampleGhost() {
 	p := provider.Ghost("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: false
 }
 
-func ExampleGitea() {
-	p := provider.Gitea("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: issues.opened evt_1 header:X-Gitea-Delivery false
-}
-
 func ExampleGitLab() {
 	p := provider.GitLab("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: merge_request.open evt_1 header:Idempotency-Key false
+}
+
+func ExampleGitea() {
+	p := provider.Gitea("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: issues.opened evt_1 header:X-Gitea-Delivery false
 }
 
 func ExampleGoCardless() {
@@ -328,6 +358,18 @@ func ExampleKlaviyo() {
 	// Output: event:klaviyo.email_delivered 29:event:klaviyo.email_delivered5:evt_1 item:$.topic + item:$.external_id true
 }
 
+func ExampleLINE() {
+	p := provider.LINE("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: message evt_1 item:$.webhookEventId true
+}
+
+func ExampleLago() {
+	p := provider.Lago("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: invoice.created evt_1 header:X-Lago-Unique-Key false
+}
+
 func ExampleLaunchDarkly() {
 	p := provider.LaunchDarkly("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -338,12 +380,6 @@ func ExampleLemonSqueezy() {
 	p := provider.LemonSqueezy("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: order_created 13:order_created6:orders5:evt_132:711c6d825d89bd8a3d12ce0c4f8fd07c json:$.meta.event_name + json:$.data.type + json:$.data.id + hash:json:$.data.attributes true
-}
-
-func ExampleLINE() {
-	p := provider.LINE("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: message evt_1 item:$.webhookEventId true
 }
 
 func ExampleLinear() {
@@ -364,6 +400,18 @@ func ExampleLogto() {
 	// Output: User.Created 15:exampleHook100112:User.Created20:2026-02-03T04:05:06Z32:bc1c43b09c704c937bb1f9e9c30ee872 json:$.hookId + json:$.event + json:$.createdAt + hash:json:$ true
 }
 
+func ExampleMSGraph() {
+	p := provider.MSGraph("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: updated 36:7f105c7d-0000-4000-8000-0000000010015:evt_1 item:$.subscriptionId + item:$.id false
+}
+
+func ExampleMailchimp() {
+	p := provider.Mailchimp("fake-token")
+	show(p, sample(p, "evt_1", ""))
+	// Output: subscribe 53:9:subscribe19:2026-02-03 04:05:0610:a6b5da10545:evt_132:1a8c805801b0731f394ba0febc0f90da form:type + form:fired_at + form:data[list_id] + form:data[id] + content false
+}
+
 func ExampleMailgun() {
 	p := provider.Mailgun("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -374,6 +422,12 @@ func ExampleMandrill() {
 	p := provider.Mandrill("https://shop.example/in", "fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: open 7:message4:open5:evt_110:177009150632:d34e925f1f6518f842cc5859b2ddcf0b const:message + item:$.event + item:$._id + item:$.ts + hash:item:$ false
+}
+
+func ExampleMercadoPago() {
+	p := provider.MercadoPago("fake-secret")
+	show(p, sample(p, "101", ""))
+	// Output: payment.updated 7:payment3:101 json:$.type + json:$.id false
 }
 
 func ExampleMessageBird() {
@@ -388,6 +442,12 @@ func ExampleMeta() {
 	// Output: page 5:evt_132:2607a5a89dd626c6d3b99909dfc5ea62 item:$.message.mid + hash:item:$ true
 }
 
+func ExampleMidtrans() {
+	p := provider.Midtrans("SB-Mid-server-fake")
+	show(p, sample(p, "evt_1", ""))
+	// Output: settlement 33:10:order-10015:evt_110:settlement32:4f795524f2615f8a51464ef4bfdc2da5 json:$.order_id + json:$.transaction_id + json:$.transaction_status + content false
+}
+
 func ExampleMollie() {
 	p := provider.Mollie("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -398,12 +458,6 @@ func ExampleMollieClassic() {
 	p := provider.MollieClassic("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: evt_1 form:id false
-}
-
-func ExampleMSGraph() {
-	p := provider.MSGraph("fake-secret")
-	show(p, sample(p, "evt_1", ""))
-	// Output: updated 36:7f105c7d-0000-4000-8000-0000000010015:evt_1 item:$.subscriptionId + item:$.id false
 }
 
 func ExampleMux() {
@@ -448,6 +502,12 @@ func ExamplePagerDuty() {
 	// Output: incident.acknowledged evt_1 json:$.event.id true
 }
 
+func ExamplePayMongo() {
+	p := provider.PayMongo("whsk_fake")
+	show(p, sample(p, "evt_1", ""))
+	// Output: payment.paid evt_1 json:$.data.id true
+}
+
 func ExamplePayPal() {
 	p := provider.PayPal("FAKE-WEBHOOK-ID")
 	fmt.Println(p.Name(), p.Spec().Event.Key)
@@ -488,6 +548,12 @@ func ExamplePostmark() {
 	p := provider.Postmark("fake-user:fake-password")
 	show(p, sample(p, "evt_1", ""))
 	// Output: Delivery 8:Delivery5:evt_132:721ad62381bcd4f2f3d81bdfb4d9c499 json:$.RecordType + json:$.MessageID + hash:json:$ false
+}
+
+func ExamplePusher() {
+	p := provider.Pusher("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: channel_occupied 16:channel_occupied5:evt_113:177009150600032:12d17b72e70b1edef3160a17a11d1ca8 item:$.name + item:$.channel + json:$.time_ms + hash:item:$ true
 }
 
 func ExampleQuickBooks() {
@@ -560,6 +626,12 @@ func ExampleSonarQube() {
 	p := provider.SonarQube("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: SUCCESS evt_1 json:$.taskId true
+}
+
+func ExampleSquarespace() {
+	p := provider.Squarespace("00112233445566778899aabbccddeeff")
+	show(p, sample(p, "evt_1", ""))
+	// Output: order.create evt_1 json:$.id true
 }
 
 func ExampleSvix() {
@@ -670,6 +742,12 @@ func ExampleWorkOS() {
 	p := provider.WorkOS("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: dsync.user.updated evt_1 json:$.id true
+}
+
+func ExampleWorldlineConnect() {
+	p := provider.WorldlineConnect("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: payment.captured evt_1 json:$.id true
 }
 
 func ExampleX() {

@@ -21,6 +21,16 @@ var schemes = []string{"hmac", "standard", "svix"}
 // documented are headers that senders document besides those that an entry takes something from. Headers that hold the
 // secret itself, such as X-Gitlab-Token, are passed on by nobody.
 var documented = map[string]string{
+	"mercado-pago":      "X-Signature X-Request-Id",
+	"paymongo":          "Paymongo-Signature",
+	"fastspring":        "X-FS-Signature",
+	"fintoc":            "Fintoc-Signature",
+	"front":             "X-Front-Signature X-Front-Request-Timestamp X-Front-Challenge",
+	"dwolla":            "X-Request-Signature-SHA-256",
+	"squarespace":       "Squarespace-Signature",
+	"lago":              "X-Lago-Signature X-Lago-Signature-Algorithm X-Lago-Unique-Key",
+	"pusher":            "X-Pusher-Signature X-Pusher-Key",
+	"worldline-connect": "X-GCS-Signature X-GCS-KeyId",
 	"paystack":          "X-Paystack-Signature",
 	"flutterwave":       "Flutterwave-Signature",
 	"checkout":          "Cko-Signature",

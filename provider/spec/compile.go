@@ -155,11 +155,16 @@ func (p *Provider) bindSigned(v *verifier, spec Verify) error {
 		}
 	}
 	for i, text := range spec.Sign {
-		part, err := p.layout.fact(text, kindBody, kindTS, kindID, kindURL, kindMethod, kindConst, kindSortedForm, kindSecret,
+		plain, lowered := strings.CutPrefix(string(text), "lower:")
+		if err := text.Check(); err != nil {
+			return within(fmt.Sprintf("sign[%d]", i), err)
+		}
+		part, err := p.layout.fact(Value(plain), kindBody, kindTS, kindID, kindURL, kindMethod, kindConst, kindSortedForm, kindSecret,
 			kindJSON, kindItem, kindForm, kindQuery, kindHeader)
 		if err != nil {
 			return within(fmt.Sprintf("sign[%d]", i), err)
 		}
+		part.lowered, part.origin = lowered, string(text)
 		if part.kind == kindURL {
 			part.plain = unescaper(spec.Unescape)
 		}

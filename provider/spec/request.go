@@ -237,6 +237,15 @@ func (r *reading) named(v *value) []string {
 // value that is no text, or not one text. Taken for absent, it could be added where the sender had
 // nothing, and the signature would still fit.
 func (r *reading) covered(v *value) (string, bool) {
+	text, ok := r.exact(v)
+	if v.lowered {
+		text = strings.ToLower(text)
+	}
+	return text, ok
+}
+
+// exact is covered before anything is done to the text.
+func (r *reading) exact(v *value) (string, bool) {
 	switch v.kind {
 	case kindJSON, kindItem, kindParent:
 		return r.in(v).exact(v.node)

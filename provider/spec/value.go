@@ -21,6 +21,8 @@ import (
 //	query:challenge            a parameter of the URL's query
 //	hash:json:$.data           a digest of a part of the document or item as it is written; hash:item:$
 //	                           is one of the whole item, hash:form:payload one of a field
+//	lower:query:data.id        the same with letters in lower case, in Verify.Sign only: a header:, json:, item:, form: or
+//	                           query: value
 //	const:v0:                  the text after the first colon
 //	part:t=                    the rest of the entry of the signature's text that begins with t=
 //	entry:0                    the entry of the signature's text with that number
@@ -68,6 +70,7 @@ type value struct {
 	node     int      // the path's place in its document, set by bind
 	entry    int
 	hashed   bool
+	lowered  bool
 	optional bool
 	plain    *strings.Replacer // undoes escapes in the URL; nil: it is taken as it is
 	origin   string            // as written, without "?"
@@ -83,9 +86,10 @@ func (v Value) Check() error {
 // parseValue parses v. It never panics and accepts exactly the forms that [Value] documents.
 func parseValue(v Value) (value, error) {
 	text, hashed := strings.CutPrefix(string(v), "hash:")
+	text, lowered := strings.CutPrefix(text, "lower:")
 	text, optional := strings.CutSuffix(text, "?")
 	tag, rest, tagged := strings.Cut(text, ":")
-	out := value{kind: kind(tag), text: rest, hashed: hashed, optional: optional, origin: strings.TrimSuffix(string(v), "?")}
+	out := value{kind: kind(tag), text: rest, hashed: hashed, lowered: lowered, optional: optional, origin: strings.TrimSuffix(string(v), "?")}
 	var err error
 	switch out.kind {
 	case kindBody, kindURL, kindMethod, kindSortedForm, kindTS, kindID, kindSecret, kindToken, kindEcho:
@@ -111,8 +115,11 @@ func parseValue(v Value) (value, error) {
 		out.text = ""
 		out.path, err = parsePath(rest, v)
 	default:
-		err = fmt.Errorf("%q: no such kind of value; use header:, json:, item:, parent:, form:, query:, hash:, const:, part:, entry:, "+
+		err = fmt.Errorf("%q: no such kind of value; use header:, json:, item:, parent:, form:, query:, hash:, lower:, const:, part:, entry:, "+
 			"claim:, body, url, method, sorted_form, ts, id, secret, echo or token; a fixed text is written const: and the text", v)
+	}
+	if err == nil && lowered && (hashed || !slices.Contains([]kind{kindHeader, kindJSON, kindItem, kindForm, kindQuery}, out.kind)) {
+		err = fmt.Errorf("%q: lower: is for header:, json:, item:, form: and query: values", v)
 	}
 	if err == nil && hashed && out.path == nil && out.kind != kindForm {
 		err = fmt.Errorf("%q: hash: is for json:, item:, parent: and form: values", v)
@@ -193,6 +200,8 @@ func parseAs(text Value, kinds ...kind) (value, error) {
 		return v, fmt.Errorf("%q cannot be used here; use %s", text, oneOf(kinds))
 	case v.optional:
 		return v, fmt.Errorf("%q: only the last part of a key can be optional", text)
+	case v.lowered:
+		return v, fmt.Errorf("%q: lower: is for what is signed (sign) only", text)
 	case slices.Contains(v.path, "[*]"):
 		return v, fmt.Errorf("%q: [*] is for split.items only; use [0] for one element", text)
 	}

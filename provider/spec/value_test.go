@@ -128,3 +128,33 @@ func TestFieldsOfForms(t *testing.T) {
 		}
 	}
 }
+
+// TestLowerCaseIsSigned: what the sender writes in capitals and signs in lower case verifies in either spelling, and nothing else does.
+func TestLowerCaseIsSigned(t *testing.T) {
+	s := plain()
+	s.Verify[0].Sign, s.Verify[0].Covers = []Value{"const:id:", "lower:query:data.id", "const:;"}, CoversFields
+	p := build1(t, s, Settings{})
+	req := &hookonce.Request{Method: "POST", URL: "https://shop.example/in?data.id=ORD01JQ", Header: http.Header{}, Body: []byte(`{"id":"1"}`), Now: now}
+	if err := p.Sign(req); err != nil {
+		t.Fatal(err)
+	}
+	for url, want := range map[string]bool{
+		"https://shop.example/in?data.id=ORD01JQ": true, "https://shop.example/in?data.id=ord01jq": true,
+		"https://shop.example/in?data.id=ORD01JR": false, "https://shop.example/in": false,
+	} {
+		req.URL = url
+		if _, err := p.Open(req); (err == nil) != want {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for _, v := range []Value{"lower:const:A", "lower:body", "lower:ts", "lower:hash:json:$.id", "hash:lower:json:$.id", "lower:", "lower:parent:$.id"} {
+		if v.Check() == nil {
+			t.Errorf("%s is taken", v)
+		}
+	}
+	s = plain()
+	s.Event.Key = [][]Value{{"lower:json:$.id"}}
+	if _, err := New(s, Settings{Secrets: Secrets("fake")}); err == nil || !strings.Contains(err.Error(), "for what is signed") {
+		t.Errorf("a key in lower case: %v", err)
+	}
+}

@@ -1,0 +1,56 @@
+package provider
+
+import "github.com/hookonce/hookonce/provider/spec"
+
+// Fintoc returns the provider for Fintoc's webhooks. The secrets are those of the webhook endpoint. It panics if a secret
+// is missing or empty.
+//
+// The key is the event's id, which the signature covers. The signed time may be five minutes off in either direction.
+func Fintoc(secrets ...string) *spec.Provider {
+	return must(spec.New(fintocSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
+}
+
+func fintocSpec() spec.Spec {
+	return spec.Spec{
+		Name:   "fintoc",
+		Title:  "Fintoc",
+		Secret: "the secret of the webhook endpoint",
+		Verify: []spec.Verify{timedMAC("Fintoc-Signature", spec.Seconds, 5*minute)},
+		Event: spec.Extract{
+			Key:      [][]spec.Value{{"json:$.id"}},
+			Type:     []spec.Value{"json:$.type"},
+			Time:     []spec.Moment{at("json:$.created_at", spec.RFC3339)},
+			Resource: []spec.Value{"json:$.data.id"},
+		},
+		Dedup:   spec.Dedup{Retry: spec.Stable},
+		Headers: []string{"Fintoc-*"},
+		Example: spec.Template{ID: "evt_example1001example", Type: "payment_intent.succeeded", Object: "pi_example1001example", Body: fintocExample},
+		Sources: []spec.Source{
+			stated("key recognises a retry", "docs.fintoc.com/docs/resources/webhooks-walkthrough/webhooks-good-practices"),
+			stated("any 2xx accepts, up to 17 retries that begin after 3 seconds", "docs.fintoc.com/guides/resources/webhooks-walkthrough/webhooks-creating-guide"),
+			reported("signature, tolerance", "a verifier in Rust that quotes Fintoc's documentation, Validating webhooks"),
+			reported("fields", "Fintoc documentation, Events, quoted"),
+			notSourced("how long the retries go on"),
+			notSourced("deadline"),
+		},
+		Traps: []string{
+			"the id in data is that of the payment: as the key it loses every later event about it",
+		},
+	}
+}
+
+const fintocExample = `{
+  "id": "{{id}}",
+  "object": "event",
+  "type": "{{type}}",
+  "mode": "test",
+  "created_at": "{{time}}",
+  "data": {
+    "id": "{{object}}",
+    "object": "payment_intent",
+    "amount": 4200,
+    "currency": "CLP",
+    "reference_id": "1001",
+    "status": "succeeded"
+  }
+}`

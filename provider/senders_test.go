@@ -1,0 +1,198 @@
+package provider
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// What is particular to one sender: which of its events are copies, and which only look like it.
+
+// keys opens requests with those bodies, which p signs, and returns the keys of their events.
+func keys(t *testing.T, p *spec.Provider, bodies ...string) []string {
+	t.Helper()
+	var all []string
+	for _, body := range bodies {
+		all = append(all, one(t, p, signed(t, p, body)).Key)
+	}
+	return all
+}
+
+// posted returns a form that p signs.
+func posted(t *testing.T, p *spec.Provider, address string, form url.Values) *hookonce.Request {
+	t.Helper()
+	req := &hookonce.Request{Method: "POST", URL: address, Header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, Body: []byte(form.Encode()), Now: now}
+	if err := p.Sign(req); err != nil {
+		t.Fatal(err)
+	}
+	return req
+}
+
+// TestPersonaRotatesItsSecret: while a secret is changed, the header has two pairs, and whoever knows both secrets is served.
+func TestPersonaRotatesItsSecret(t *testing.T) {
+	const body = `{"data":{"type":"event","id":"evt_1"}}`
+	pair := func(secret string) string {
+		return signed(t, Persona(secret), body).Header.Get("Persona-Signature")
+	}
+	req := &hookonce.Request{Method: "POST", Header: http.Header{}, Body: []byte(body), Now: now}
+	req.Header.Set("Persona-Signature", pair("fake-old")+" "+pair("fake-new"))
+	if ev := one(t, Persona("fake-old", "fake-new"), req); ev.Key != "evt_1" || !ev.KeySigned {
+		t.Errorf("%+v", ev)
+	}
+	reason(t, Persona("fake-other"), req)
+	req.Body = []byte(strings.Replace(body, "evt_1", "evt_2", 1))
+	reason(t, Persona("fake-old", "fake-new"), req)
+}
+
+// TestPayMongoModes: a webhook of the test mode is signed in one place of the header, one of the live mode in another.
+func TestPayMongoModes(t *testing.T) {
+	p := PayMongo("fake-secret")
+	req := signed(t, p, `{"data":{"id":"evt_1"}}`)
+	live := req.Header.Get("Paymongo-Signature")
+	for _, header := range []string{live, strings.Replace(live, "li=", "te=", 1), live + ",te=", strings.Replace(live, "li=", "te=,li=", 1)} {
+		req.Header.Set("Paymongo-Signature", header)
+		if ev := one(t, p, req); ev.Key != "evt_1" {
+			t.Errorf("%s: %+v", header, ev)
+		}
+	}
+	req.Header.Set("Paymongo-Signature", strings.Replace(live, "li=", "v1=", 1))
+	reason(t, p, req)
+	if ok := p.Profile().Acknowledgement; ok.ContentType != "application/json" || string(ok.Body) != "{}" {
+		t.Errorf("the answer is to be JSON: %+v", ok)
+	}
+}
+
+// TestPaystackKeysHaveContent: every state of a charge is an event, and of what has no id nothing is dropped.
+func TestPaystackKeysHaveContent(t *testing.T) {
+	p := Paystack("sk_test_fake")
+	got := keys(t, p,
+		`{"event":"charge.dispute.create","data":{"id":1,"status":"pending"}}`,
+		`{"event":"charge.dispute.create","data":{"id":1,"status":"pending"}}`,
+		`{"event":"charge.dispute.resolve","data":{"id":1,"status":"resolved"}}`,
+		`{"event":"refund.pending","data":{"transaction_reference":"t","refund_reference":null,"amount":"100"}}`,
+		`{"event":"refund.processed","data":{"transaction_reference":"t","refund_reference":"r1","amount":"100"}}`,
+		`{"event":"refund.processed","data":{"transaction_reference":"t","refund_reference":"r2","amount":"100"}}`)
+	if got[0] != got[1] || got[0] == "" || got[1] == got[2] || got[3] != "" || got[4] == got[5] || got[4] == "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestCashfreeTries: an order may be paid at the second try, and a payment has states.
+func TestCashfreeTries(t *testing.T) {
+	body := func(kind, payment, status string) string {
+		return `{"type":"` + kind + `","data":{"order":{"order_id":"o"},"payment":{"cf_payment_id":` + payment + `,"payment_status":"` + status + `"}}}`
+	}
+	p := Cashfree("fake-secret")
+	got := keys(t, p, body("PAYMENT_FAILED_WEBHOOK", "1", "FAILED"), body("PAYMENT_SUCCESS_WEBHOOK", "2", "SUCCESS"),
+		body("PAYMENT_USER_DROPPED_WEBHOOK", "2", "USER_DROPPED"), body("PAYMENT_SUCCESS_WEBHOOK", "2", "SUCCESS"), `{"type":"SETTLEMENT","data":{}}`,
+		body("PAYMENT_FAILED_WEBHOOK", "3", "FAILED"))
+	if got[0] == got[1] || got[0] == got[5] || got[1] == got[2] || got[1] != got[3] || got[1] == "" || got[4] != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestGumroadCountsItsRetries: a retry has one more field, and is a copy; a second refund of the same sale is none.
+func TestGumroadCountsItsRetries(t *testing.T) {
+	p := Gumroad("fake-token")
+	ping := func(more ...string) hookonce.Event {
+		form := url.Values{"sale_id": {"S1"}, "resource_name": {"refund"}, "price": {"4200"}, "refunded": {"false"}}
+		for i := 0; i < len(more); i += 2 {
+			form.Set(more[i], more[i+1])
+		}
+		return one(t, p, posted(t, p, "https://shop.example/in", form))
+	}
+	first, retry, second, sale := ping(), ping("retry_count", "1"), ping("refunded", "true"), ping("resource_name", "sale")
+	if first.Key == "" || first.Key != retry.Key || string(first.Digest) != string(retry.Digest) || retry.SenderAttempt != "1" {
+		t.Errorf("a retry: %+v, %+v", first, retry)
+	}
+	if first.Key == second.Key || first.Key == sale.Key {
+		t.Errorf("another state has the key %q, and another event %q", second.Key, sale.Key)
+	}
+}
+
+// TestMidtransStates: the settlement after pending is no copy, and neither is a second partial refund.
+func TestMidtransStates(t *testing.T) {
+	p := Midtrans("fake-server-key")
+	body := func(status, refunded string) string {
+		return `{"order_id":"o","transaction_id":"t","status_code":"200","gross_amount":"100.00","signature_key":"","transaction_status":"` + status + `","refund_amount":"` + refunded + `"}`
+	}
+	got := keys(t, p, body("pending", ""), body("settlement", ""), body("partial_refund", "10.00"), body("partial_refund", "20.00"), body("partial_refund", "20.00"))
+	if got[0] == got[1] || got[1] == got[2] || got[2] == got[3] || got[3] != got[4] || got[3] == "" {
+		t.Errorf("%q", got)
+	}
+	req := signed(t, p, body("settlement", ""))
+	req.Body = []byte(strings.Replace(string(req.Body), "100.00", "1.00", 1))
+	reason(t, p, req)
+}
+
+// TestMercadoPagoSignsTheQuery: the id in the query is signed, in either spelling, and without it the header is.
+func TestMercadoPagoSignsTheQuery(t *testing.T) {
+	p := MercadoPago("fake-secret")
+	sign := func(address string) *hookonce.Request {
+		req := &hookonce.Request{Method: "POST", URL: address, Header: http.Header{"X-Request-Id": {"r"}}, Body: []byte(`{"id":1,"type":"payment","data":{"id":"7"}}`), Now: now}
+		if err := p.Sign(req); err != nil {
+			t.Fatal(err)
+		}
+		return req
+	}
+	req := sign("https://shop.example/in?data.id=7&type=payment")
+	if ev := one(t, p, req); ev.Key != "7:payment1:1" || ev.KeySigned {
+		t.Errorf("%+v", ev)
+	}
+	for _, change := range []func(){
+		func() { req.URL = "https://shop.example/in?data.id=8&type=payment" },
+		func() { req.URL = "https://shop.example/in" },
+		func() { req.Header.Set("X-Request-Id", "s") },
+		func() { req.Header.Del("X-Request-Id") },
+	} {
+		req = sign("https://shop.example/in?data.id=7&type=payment")
+		change()
+		reason(t, p, req)
+	}
+}
+
+// TestMandrillBatches: every event of a message has a key of its own, and the body of each is a form that Mandrill could have sent.
+func TestMandrillBatches(t *testing.T) {
+	p := Mandrill("https://shop.example/in", "fake-key")
+	req := posted(t, p, "https://shop.example/in", url.Values{"mandrill_events": {
+		`[{"event":"send","_id":"m","ts":1},{"event":"open","_id":"m","ts":2},{"event":"click","_id":"m","ts":3,"url":"a"},{"event":"click","_id":"m","ts":3,"url":"b"},` +
+			`{"event":"inbound","ts":4,"msg":{"raw_msg":"x"}},{"type":"blacklist","action":"add","ts":5}]`,
+	}})
+	d, err := p.Open(req)
+	if err != nil || d.Len() != 6 {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	seen := map[string]bool{}
+	for ev := range d.All() {
+		form, err := url.ParseQuery(string(ev.Body))
+		if err != nil || !strings.HasPrefix(form.Get("mandrill_events"), "[{") || ev.Key == "" || seen[ev.Key] || ev.Type == "" {
+			t.Errorf("%+v, %v", ev, err)
+		}
+		seen[ev.Key] = true
+	}
+	req.Body = []byte(strings.Replace(string(req.Body), "send", "sent", 1))
+	reason(t, p, req)
+}
+
+// TestEndpointsAreValidated: what senders ask before they send anything is answered.
+func TestEndpointsAreValidated(t *testing.T) {
+	for name, c := range map[string]struct {
+		p    *spec.Provider
+		req  *hookonce.Request
+		body string
+	}{
+		"mandrill":  {Mandrill("https://shop.example/in", "fake-key"), unsigned("HEAD", ""), ""},
+		"mailchimp": {Mailchimp("fake-token"), unsigned("GET", ""), ""},
+		"front":     {Front("fake-key"), signed(t, Front("fake-key"), `{"type":"sync","authorization":{"id":"cmp_abc"}}`, "X-Front-Challenge", `a"b`), `{"challenge":"a\"b"}`},
+	} {
+		d, err := c.p.Open(c.req)
+		if err != nil || d.Handshake == nil || d.Handshake.Status != 200 || string(d.Handshake.Body) != c.body {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+	reason(t, Front("fake-key"), signed(t, Front("fake-other"), `{"type":"sync"}`, "X-Front-Challenge", "a"))
+}
