@@ -3,6 +3,7 @@ package pg
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,39 @@ func TestFewAmongManyAreFoundAtOnce(t *testing.T) {
 		if n := p.rows("events"); n < limit || n > 4*limit { // each is read once to be found and once more to be shown
 			t.Errorf("%s of %d reads %v events", name, limit, n)
 		}
+	}
+}
+
+// TestKeysAreFoundInTheirIndex: what is asked of many keys reads the events that have them and no others, however many there
+// are, and whatever the statistics say of the source.
+func TestKeysAreFoundInTheirIndex(t *testing.T) {
+	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, text := range []string{
+		`INSERT INTO hookonce.events (id, source, key, received_at) SELECT n, 'billing', n::text, now() FROM generate_series(1, 30000) n`,
+		`INSERT INTO hookonce.deliveries (event_id, destination, state, token, tries) SELECT n, 'app', 'dead', 1, 1 FROM generate_series(1, 30000) n`,
+		`ANALYZE`,
+		`UPDATE hookonce.events SET source = 'young' WHERE id > 15000`,
+	} {
+		if _, err := s.pool.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := make([]string, journal.MaxKnown)
+	for i := range keys {
+		keys[i] = strconv.Itoa(14_501 + i) // a half of each source
+	}
+	for _, source := range []string{"billing", "young", "nobody"} {
+		p := carriedOut(t, s, s.in(knownSQL), source, keys)
+		if n := p.rows("events", "deliveries"); n > journal.MaxKnown {
+			t.Errorf("%d keys of %s read %v rows", len(keys), source, n)
+		}
+	}
+	if known, err := s.Known(t.Context(), "young", keys); err != nil || len(known) != journal.MaxKnown/2 {
+		t.Errorf("%d of %d are known, %v", len(known), journal.MaxKnown/2, err)
 	}
 }
 
