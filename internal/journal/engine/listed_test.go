@@ -115,6 +115,27 @@ func TestListed_isNoCopy(t *testing.T) {
 	})
 }
 
+// A webhook that has no digest either is a copy all the same, and does not wait for what comes from a list, which re-drives
+// nothing.
+func TestListed_takesNoWebhookAlong(t *testing.T) {
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
+		bare := entry("evt_1")
+		bare.Digest = nil
+		r.want(r.accept(bare), journal.Accepted)
+		r.finish(r.receive(), journal.Dead, time.Time{})
+		gate := r.fault.Block(journaltest.OpAccept)
+		blocked := r.goAccept(entry("other"))
+		<-gate.Arrived
+		fromList, fromWebhook := r.goAccept(listed("evt_1")), r.goAccept(bare)
+		gate.Open()
+		r.want(<-blocked, journal.Accepted)
+		r.want(<-fromList, journal.Duplicate)
+		if res := r.want(<-fromWebhook, journal.Duplicate); !res.Redriven {
+			t.Errorf("the webhook: %+v", res)
+		}
+	})
+}
+
 // A pause, and the bounds of what may be in flight, hold for what comes from a list as well.
 func TestListed_waitsWhereOneIsPaused(t *testing.T) {
 	run(t, engine.Options{Destinations: map[string]journal.Destination{"app": {}}}, func(t *testing.T, r *rig) {
@@ -187,7 +208,16 @@ func TestKnown_pastTheStore(t *testing.T) {
 		}
 		gate := r.fault.Block(journaltest.OpPing) // what is delivered past the store is recorded behind it
 		r.fault.Fail(journaltest.OpAccept, -1, journaltest.NotPersisted)
-		r.want(r.bypass(newApp(), entry("evt_1")), journal.Unprotected)
+		a := newApp()
+		a.gate = make(chan struct{})
+		passing := make(chan answer, 1)
+		go func() { passing <- r.bypass(a, entry("evt_1")) }()
+		synctest.Wait()
+		if all := known(); len(all) != 0 {
+			t.Errorf("while nobody has taken it: %+v", all)
+		}
+		close(a.gate)
+		r.want(<-passing, journal.Unprotected)
 		synctest.Wait()
 		if all := known(); len(all) != 1 || all["evt_1"].State != journal.Done || !all["evt_1"].Verified || r.store.Events() != 0 {
 			t.Errorf("before it is on record: %+v", all)

@@ -95,6 +95,11 @@ var listedCases = []testCase{
 		c.duplicate(c.entry("evt_1", content("a")), e)
 		c.matches(c.takeKeys(10, "evt_1")[0], e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},
+	{"an empty digest is none", func(c *suite) {
+		e := c.stored("evt_1", listed, content(""))
+		c.duplicate(c.entry("evt_1", content("a")), e)
+		c.accept1(c.entry("evt_1", content("b")), journal.Result{Status: journal.Conflict, ID: e.ID})
+	}},
 	{"a webhook without a digest supplies that there is none", func(c *suite) {
 		e := c.stored("evt_1", listed)
 		c.duplicate(c.entry("evt_1", func(e *journal.Record) { e.Digest = nil }), e)

@@ -54,7 +54,7 @@ func (c *columns) add(e *journal.Record) {
 	c.source = append(c.source, e.Source)
 	c.key = append(c.key, orNull(&e.Key))
 	c.kind = append(c.kind, e.Type)
-	c.digest = append(c.digest, e.Digest)
+	c.digest = append(c.digest, nullIfEmpty(e.Digest))
 	c.header = append(c.header, notNull(e.Lines()))
 	c.body = append(c.body, notNull(e.Body))
 	c.received = append(c.received, e.ReceivedAt)
@@ -106,6 +106,14 @@ func orNull[T comparable](v *T) *T {
 		return nil
 	}
 	return v
+}
+
+// nullIfEmpty makes NULL of a digest that is none: one that is still to be supplied is told by that.
+func nullIfEmpty(digest []byte) []byte {
+	if len(digest) == 0 {
+		return nil
+	}
+	return digest
 }
 
 // notNull keeps an absent body apart from NULL, which the columns do not take.

@@ -112,7 +112,7 @@ const supplySQL = `WITH ` + durable + `, stored AS (
 	ORDER BY e.source, e.key
 	FOR UPDATE OF e
 )
-UPDATE {{.}}events e SET digest = stored.digest FROM stored WHERE e.id = stored.id AND e.digest IS NULL`
+UPDATE {{.}}events e SET digest = stored.digest FROM stored WHERE e.id = stored.id`
 
 // releaseSQL takes the key from events of which not every wanted delivery is still to come. The events
 // are locked in the order of source and key. That the deliveries are not is no matter: what begins after

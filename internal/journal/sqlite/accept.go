@@ -68,7 +68,7 @@ func (a *acceptance) one(w *writer, i int, e *journal.Record) error {
 		a.results[i] = journal.Result{Err: err}
 		return nil
 	}
-	n, err := w.insertEvent.exec(e.ID, e.Source, orNull(e.Key), e.Type, e.Digest, e.ReceivedAt.UnixMicro(),
+	n, err := w.insertEvent.exec(e.ID, e.Source, orNull(e.Key), e.Type, nullIfEmpty(e.Digest), e.ReceivedAt.UnixMicro(),
 		orNull(e.Resource), orNull(e.Rank), int64(e.Vouched), orNull(len(e.Destinations) == 0), orNull(e.Listed))
 	switch {
 	case err != nil:
@@ -219,6 +219,14 @@ func orNull[T comparable](v T) any {
 		return nil
 	}
 	return v
+}
+
+// nullIfEmpty makes NULL of a digest that is none: one that is still to be supplied is told by that.
+func nullIfEmpty(digest []byte) any {
+	if len(digest) == 0 {
+		return nil
+	}
+	return digest
 }
 
 // notNull keeps an absent body apart from NULL, which the columns do not take.
