@@ -40,6 +40,12 @@ func ExampleAmazonSNS() {
 	// Output: aws-sns [[json:$.MessageId]]
 }
 
+func ExampleAppStore() {
+	p := provider.AppStore("production:com.example.shop")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: app-store [[json:$.notificationUUID]]
+}
+
 func ExampleAsana() {
 	p := provider.Asana("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -56,6 +62,18 @@ func ExampleAzureDevOps() {
 	p := provider.AzureDevOps("fake-user:fake-password")
 	show(p, sample(p, "evt_1", ""))
 	// Output: git.pullrequest.updated 36:aaaa0a0a-0000-4000-8000-00000000f0015:evt_1 json:$.subscriptionId + json:$.id false
+}
+
+func ExampleAzureEventGrid() {
+	p := provider.AzureEventGrid("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: Microsoft.Storage.BlobCreated 126:/subscriptions/00000000-0000-4000-8000-000000001001/resourceGroups/example/providers/Microsoft.Storage/storageAccounts/example5:evt_1 item:$.topic + item:$.id false
+}
+
+func ExampleAzureEventGridEntra() {
+	p := provider.AzureEventGridEntra("00000000-0000-4000-8000-000000001001:api://example")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: azure-event-grid-entra [[item:$.source item:$.id] [item:$.topic item:$.id]]
 }
 
 func ExampleBigCommerce() {
@@ -304,6 +322,18 @@ func ExampleGoCardless() {
 	// Output: payments.confirmed evt_1 item:$.id true
 }
 
+func ExampleGooglePlay() {
+	p := provider.GooglePlay("push@example.iam.gserviceaccount.com:https://shop.example/hooks")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: google-play [[json:$.message.messageId] [json:$.message.message_id]]
+}
+
+func ExampleGooglePubSub() {
+	p := provider.GooglePubSub("push@example.iam.gserviceaccount.com:https://shop.example/hooks")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: google-pubsub [[json:$.message.messageId] [json:$.message.message_id]]
+}
+
 func ExampleGrafana() {
 	p := provider.Grafana("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -350,6 +380,12 @@ func ExampleJira() {
 	p := provider.Jira("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: jira:issue_updated evt_1 header:X-Atlassian-Webhook-Identifier false
+}
+
+func ExampleKinde() {
+	p := provider.Kinde("https://example.kinde.com")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: kinde [[json:$.event_id]]
 }
 
 func ExampleKlaviyo() {

@@ -72,6 +72,12 @@ func TestHandshakes(t *testing.T) {
 		"twitch": {"twitch", "s", func(p *spec.Provider) *hookonce.Request {
 			return signed(t, p, `{"challenge":"pogchamp","subscription":{}}`, "Twitch-Eventsub-Message-Type", "webhook_callback_verification")
 		}, 200, "text/plain; charset=utf-8", "pogchamp"},
+		"azure": {"azure-event-grid", "s", func(*spec.Provider) *hookonce.Request {
+			req := unsigned("POST", "code=s")
+			req.Header.Set("Aeg-Event-Type", "SubscriptionValidation")
+			req.Body = []byte(`[{"id":"1","topic":"t","eventType":"Microsoft.EventGrid.SubscriptionValidationEvent","data":{"validationCode":"512d38b6"}}]`)
+			return req
+		}, 200, "application/json", `{"validationResponse":"512d38b6"}`},
 		"okta": {"okta", "s", func(*spec.Provider) *hookonce.Request {
 			req := unsigned("GET", "")
 			req.Header.Set("X-Okta-Verification-Challenge", `v"1`)
@@ -183,4 +189,12 @@ func TestHandshakeInAHeader(t *testing.T) {
 	}
 	events := signed(t, Asana("b537207f20cbfa02357cf448134da559"), `{"events":[]}`)
 	reason(t, p, events) // a handshake makes no secret known
+	options := unsigned("OPTIONS", "code=s")
+	options.Header.Set("WebHook-Request-Origin", "eventgrid.azure.net")
+	d, err = AzureEventGrid("s").Open(options)
+	if err != nil || d.Handshake == nil || d.Handshake.Header["WebHook-Allowed-Origin"] != "eventgrid.azure.net" || d.Handshake.Header["WebHook-Allowed-Rate"] != "*" {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	options.Header.Set("WebHook-Request-Origin", "elsewhere.example")
+	reason(t, AzureEventGrid("s"), options)
 }

@@ -27,6 +27,14 @@ func secretFor(s spec.Spec) string {
 		return "fake-public:fake-private"
 	case s.Name == "contentful":
 		return strings.Repeat("fake", 16)
+	case s.Name == "app-store":
+		return "production:com.example.shop"
+	case s.Name == "azure-event-grid-entra":
+		return "00000000-0000-4000-8000-000000001001:api://example"
+	case s.Name == "google-play" || s.Name == "google-pubsub":
+		return "push@example.iam.gserviceaccount.com:https://shop.example/in"
+	case s.Name == "kinde":
+		return "https://example.kinde.com"
 	case v.Kind == spec.Basic:
 		return "fake-user:fake-password"
 	case v.Key == spec.KeyPEM:
