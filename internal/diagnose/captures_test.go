@@ -84,9 +84,11 @@ var mistakes = []mistake{
 	{
 		name: "a beginning lost, or too much", make: secretIs(func(s string) string { return "v1," + s }), by: map[string]func(*diagnose.Capture){
 			"stripe": secretIs(func(s string) string { return strings.TrimPrefix(s, "whsec_") }), "github": secretIs(func(s string) string { return "whsec_" + s }),
+			"standard": secretIs(func(s string) string { return "Bearer " + s }),
 		},
 		want: "the secret begins with v1,, which is not a part of it", word: diagnose.SecretPrefix, wants: map[string]string{
 			"stripe": "the secret lacks its beginning whsec_", "github": "the secret begins with whsec_, which is not a part of it",
+			"standard": "the secret begins with Bearer, which is not a part of it",
 		},
 	},
 	{
@@ -286,6 +288,7 @@ func TestCauses(t *testing.T) {
 				word = other
 			}
 			got := why(t, c)
+			mustNotShow(t, got, secretOf(name), c.Settings.Secrets[0].Text, c.Request.Header.Get(carrierOf[name]))
 			if got.Text != want || got.Word != word || got.Proven == m.guess || got.Mend == "" {
 				t.Errorf("%s, %s:\n got %+v\nwant %q %q, proven %v", name, m.name, got, word, want, !m.guess)
 				continue
@@ -295,5 +298,18 @@ func TestCauses(t *testing.T) {
 	}
 	if named < 40 {
 		t.Errorf("%d captures", named)
+	}
+}
+
+// mustNotShow insists that no text has a secret or a signature in it.
+func mustNotShow(t testing.TB, c diagnose.Cause, hidden ...string) {
+	t.Helper()
+	for _, text := range hidden {
+		core := strings.Trim(text, "\"' \n")
+		for _, part := range []string{core, strings.TrimPrefix(core, "whsec_"), core[strings.LastIndexAny(core, "=,")+1:], base64.StdEncoding.EncodeToString([]byte(core))} {
+			if len(part) > 5 && strings.Contains(c.Text+c.Mend, part) {
+				t.Errorf("%q is in %+v", part, c)
+			}
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package diagnose_test
 
 import (
+	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,4 +86,100 @@ func why(t testing.TB, c *diagnose.Capture) diagnose.Cause {
 		return diagnose.Cause{}
 	}
 	return c.Why(err)
+}
+
+// TestEverySender: what is tried does not depend on who sent it.
+func TestEverySender(t *testing.T) {
+	tried := 0
+	for _, name := range provider.Names() {
+		known, err := provider.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := imitation(t, known)
+		if c == nil {
+			continue
+		}
+		tried++
+		right := c.Settings.Secrets[0].Text
+		c.Settings.Secrets = spec.Secrets(`"` + right + `"`)
+		if got := why(t, c); got.Word != diagnose.SecretQuoted || !got.Proven {
+			t.Errorf("%s: a secret in quotes: %+v", name, got)
+		}
+		c.Settings.Secrets = spec.Secrets(right)
+		c.Request.Body = append(c.Request.Body, '\n')
+		if got := why(t, c); got.Word != "" && (got.Word != diagnose.BodyLineBreak || !got.Proven) {
+			t.Errorf("%s: a line break more: %+v", name, got)
+		}
+	}
+	if tried < 50 {
+		t.Errorf("%d senders were tried", tried)
+	}
+}
+
+// imitation returns a genuine request of a sender, or nil if nobody but the sender can sign.
+func imitation(t testing.TB, known spec.Spec) *diagnose.Capture {
+	t.Helper()
+	if !known.Imitable() {
+		return nil
+	}
+	for _, secret := range []string{"fake-secret-for-tests-that-is-long-enough", "whsec_ZmFrZSBzZWNyZXQgZm9yIHRlc3Rz", "fake-user:fake-password", "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"} {
+		c := &diagnose.Capture{Spec: known, Settings: spec.Settings{Secrets: spec.Secrets(secret), URL: address}, Arrived: true}
+		c.Request = &hookonce.Request{Method: http.MethodPost, URL: address, Now: now}
+		c.Request.Header, c.Request.Body = known.Sample(spec.Sample{ID: "evt_1", Time: now})
+		p, err := spec.New(known, c.Settings)
+		if err != nil || p.Sign(c.Request) != nil {
+			continue
+		}
+		if _, err := p.Open(c.Request); err == nil {
+			return c
+		}
+	}
+	t.Logf("%s cannot be imitated with these secrets", known.Name)
+	return nil
+}
+
+// TestNotDecided: where nothing was rejected there is no cause.
+func TestNotDecided(t *testing.T) {
+	c := capture(t, "stripe")
+	if got := c.Why(nil); got != (diagnose.Cause{}) {
+		t.Errorf("%+v", got)
+	}
+	if got := c.Why(errors.New("a key cannot be fetched")); got != (diagnose.Cause{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// FuzzWhy: nothing is called proven that no change verifies, whatever came, and no secret is shown. The signature is made with a
+// key that nobody has.
+func FuzzWhy(f *testing.F) {
+	f.Add("stripe", "fake-secret-fake-secret", "t=1770091506,v1=00", []byte("{\"a\":\"b\"}\n"), address)
+	f.Add("github", "\"fake-secret-fake-secret\"", "sha256=00", []byte("\ufeff{}"), "")
+	f.Add("twilio", "fake-secret-fake-secret", "AAAA", []byte("a=b&c=d"), "http://shop.example:8080/in?x=y")
+	f.Add("adyen", "fake-secret-fake-secret", "", []byte(`{"notificationItems":[{"NotificationRequestItem":{"additionalData":{"hmacSignature":"AA=="}}}]}`), "://")
+	f.Add("hmac", "fake-secret-fake-secret", "v1,AA", []byte("4\r\nabcd\r\n0\r\n\r\n"), address)
+	f.Fuzz(func(t *testing.T, name, secret, signature string, body []byte, url string) {
+		known, err := provider.Lookup(name)
+		if err != nil || !known.Imitable() || len(secret) < 16 || len(body) > 1<<16 {
+			return
+		}
+		for _, v := range known.WithDefaults().Verify {
+			if v.Covers == spec.CoversNothing {
+				return // the secret is sent along, and may be in what came
+			}
+		}
+		c := &diagnose.Capture{Spec: known, Settings: spec.Settings{Secrets: spec.Secrets(secret)}, Arrived: true}
+		c.Request = &hookonce.Request{Method: http.MethodPost, URL: url, Header: http.Header{}, Body: body, Now: now}
+		for _, header := range []string{"Stripe-Signature", "X-Hub-Signature-256", "X-Twilio-Signature", "Webhook-Signature", "X-Signature", "Webhook-Timestamp"} {
+			c.Request.Header.Set(header, signature)
+		}
+		c.Request.Header.Set("Webhook-Id", "msg_1")
+		got := why(t, c)
+		if got.Proven {
+			t.Fatalf("%+v", got)
+		}
+		if strings.Contains(got.Text+got.Mend, secret) {
+			t.Fatalf("the secret is in %+v", got)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ type search struct {
 	attempts int
 	hashed   int64
 	tried    map[[sha256.Size]byte]bool // bodies
+	usables  map[string]map[string]bool // whether a secret can be used, by the forms of keys: see usable
 }
 
 // candidate is a text that the secret may be, and what is wrong with the one that was given then.
@@ -49,7 +51,7 @@ type change struct {
 }
 
 func newSearch(c Capture) *search {
-	s := &search{Capture: c, remote: fetches(c.Spec), tried: map[[sha256.Size]byte]bool{}}
+	s := &search{Capture: c, remote: fetches(c.Spec), tried: map[[sha256.Size]byte]bool{}, usables: map[string]map[string]bool{}}
 	req := *c.Request
 	req.URL, req.Method, req.Lazy = signedURL(c.Settings.URL, req.URL), "POST", true
 	s.req = &req
@@ -169,9 +171,32 @@ func (s *search) provider(known spec.Spec, keys []candidate) *spec.Provider {
 	return p
 }
 
-// usable returns the candidates that have a form that the sender has.
-func (s *search) usable(known spec.Spec, keys []candidate) []candidate {
-	return slices.DeleteFunc(slices.Clone(keys), func(c candidate) bool { return s.provider(known, []candidate{c}) == nil })
+// usable returns the candidates that have a form that the sender has. Making a provider is what shows it, and what takes most of
+// the time of a search, so the answers are kept: they depend on the kinds of the ways of signing, and the forms of their keys.
+func (s *search) usable(known spec.Spec, keys []candidate) (fit []candidate) {
+	var forms strings.Builder
+	for _, v := range known.WithDefaults().Verify {
+		fmt.Fprint(&forms, v.Kind, " ", v.Key, " ", v.Algorithms, " ")
+		if v.Scheme != nil {
+			fmt.Fprint(&forms, known.Name)
+		}
+	}
+	of := s.usables[forms.String()]
+	if of == nil {
+		of = map[string]bool{}
+		s.usables[forms.String()] = of
+	}
+	for _, key := range keys {
+		fits, asked := of[key.text]
+		if !asked {
+			fits = s.provider(known, []candidate{key}) != nil
+			of[key.text] = fits
+		}
+		if fits {
+			fit = append(fit, key)
+		}
+	}
+	return fit
 }
 
 // timeless returns a specification that accepts requests of any age. It still wants a time where there has to be one.

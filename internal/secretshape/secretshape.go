@@ -50,7 +50,7 @@ type Finding struct {
 // form of os.Environ, the names count.
 func Look(text string, environ []string, known spec.Spec) (Finding, bool) {
 	for _, look := range []func(string, []string, spec.Spec) (Finding, bool){
-		spaces, quoted, assignment, variable, placeholder, prefixOnly, wrongKey, address, apiKey, otherSender,
+		spaces, assignment, quoted, variable, placeholder, prefixOnly, wrongKey, address, apiKey, otherSender,
 	} {
 		if f, ok := look(text, environ, known); ok {
 			return f, true
