@@ -2,6 +2,8 @@ package diagnose
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"iter"
 	"net"
 	"net/url"
@@ -118,6 +120,9 @@ func (s *search) hosts() []option {
 		port := map[string]string{"http": "80"}[strings.ToLower(scheme)]
 		add(host+":"+cmp.Or(port, "443"), "the signed URL has a port")
 	}
+	if _, bare, ok := strings.Cut(host, "@"); ok {
+		add(bare, "the URL has a user in it, and the signed one has none")
+	}
 	for _, name := range []string{"X-Forwarded-Host", "X-Original-Host", "X-Host", "Host"} {
 		is, _, _ := strings.Cut(s.req.Header.Get(name), ",")
 		add(strings.TrimSpace(is), "the signed URL has another host, which the header "+name+" says")
@@ -176,6 +181,10 @@ func (s *search) queries() []option {
 	add(called, "the signed URL has the query with which it was called, and the registered one is given with another")
 	_, registered, _ := strings.Cut(s.Settings.URL, "?")
 	add(registered, "the signed URL has the query that is registered, and nothing more")
+	if strings.HasPrefix(s.Spec.Name, "twilio") {
+		sum := sha256.Sum256(s.req.Body)
+		add("bodySHA256="+hex.EncodeToString(sum[:]), "the signed URL has the query that Twilio adds (bodySHA256)")
+	}
 	if values, err := url.ParseQuery(query); err == nil {
 		add(strings.ReplaceAll(values.Encode(), "+", "%20"), "the query of the signed URL is in another order, or encoded in another way")
 	}

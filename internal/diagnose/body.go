@@ -316,10 +316,15 @@ func (s *search) forms() iter.Seq[change] {
 			}
 		}
 		if json.Valid(body) {
-			escaped := url.QueryEscape(string(body))
-			if !as([]byte("payload="+escaped), form, note{BodyParsed, "the body is the field payload of the form that the sender wrote", beforeIt}) {
-				return
+			for _, escaped := range formEscapes(string(body)) {
+				if !as([]byte("payload="+escaped), form, note{BodyParsed, "the body is the field payload of the form that the sender wrote", beforeIt}) {
+					return
+				}
 			}
+		}
+		if !json.Valid(body) && bytes.Contains(body, []byte("+")) && !as(bytes.ReplaceAll(body, []byte("+"), []byte("%2B")), form,
+			note{BodyParsed, "the body is a form in which + is not written as %2B, and so stands for a space", "take the bytes as they came, or give the fields to curl with --data-urlencode"}) {
+			return
 		}
 		if !json.Valid(body) && bytes.IndexByte(body, '=') > 0 {
 			if again, err := url.ParseQuery(string(body)); err == nil {
@@ -327,6 +332,13 @@ func (s *search) forms() iter.Seq[change] {
 			}
 		}
 	}
+}
+
+// formEscapes returns a text as it may be written in a form: encoders differ in *, ~ and the space.
+func formEscapes(text string) []string {
+	plain := url.QueryEscape(text)
+	browser := strings.NewReplacer("%2A", "*", "~", "%7E").Replace(plain)
+	return []string{plain, browser, strings.ReplaceAll(plain, "+", "%20"), strings.ReplaceAll(browser, "+", "%20")}
 }
 
 // saysForm reports whether the header says that the body is a form.

@@ -39,7 +39,7 @@ func TestWorkIsBounded(t *testing.T) {
 			if found, ok := s.run(); ok {
 				t.Errorf("%s, %s: %+v", name, sender, found)
 			}
-			if s.attempts == 0 || s.attempts > maxAttempts || s.hashed > maxHashed {
+			if s.attempts == 0 || s.attempts > 4000 || s.hashed > 512<<20 {
 				t.Errorf("%s, %s: %d attempts, %d bytes", name, sender, s.attempts, s.hashed)
 			}
 			t.Logf("%s, %s: %d attempts, %d MiB, %v", name, sender, s.attempts, s.hashed>>20, time.Since(began).Round(time.Millisecond))

@@ -87,6 +87,9 @@ func misformed(v spec.Verify, name, value string, r *hookonce.RejectError) (Caus
 	if strings.Contains(value, "...") || strings.Contains(value, "…") {
 		return Cause{Word: SignatureCut, Text: "the header " + name + " is shortened, with dots in place of what it had", Mend: whole}, true
 	}
+	if strings.Contains(value, "v1a,") && v.Signature.Prefix == "v1," {
+		return Cause{Word: SecretKind, Text: "the signature is made with a private key (v1a), and the secret that is given is a shared one", Mend: "give the sender's public key, which begins with whpk_"}, true
+	}
 	want := 0
 	if m := wantedSize.FindStringSubmatch(r.Detail); m != nil {
 		want, _ = strconv.Atoi(m[1])

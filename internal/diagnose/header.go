@@ -140,8 +140,21 @@ func (s *search) edited(name, value string, with func(value string, word Word, i
 			ok = ok && with(value[i:], HeaderChanged, "has something in front of "+strings.TrimSpace(prefix), copyIt)
 		}
 	}
-	for _, other := range times(value) {
-		ok = ok && with(other, TimeUnit, "has its time in another unit than the sender writes", copyIt)
+	for _, v := range s.Spec.Verify {
+		if v.Time == nil {
+			continue
+		}
+		part, inPart := strings.CutPrefix(string(v.Time.In), "part:")
+		before, rest, found := strings.Cut(value, part)
+		text, after, _ := strings.Cut(rest, strings.TrimSpace(v.Signature.Split))
+		if !inPart || !found || v.Signature.Split == "" {
+			before, text, after = "", value, ""
+		} else {
+			before, after = before+part, v.Signature.Split+after
+		}
+		for _, other := range times(text) {
+			ok = ok && with(before+other+after, TimeUnit, "has its time in another unit than the sender writes", copyIt)
+		}
 	}
 	return ok
 }

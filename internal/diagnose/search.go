@@ -225,7 +225,7 @@ func (s *search) withTime(mend, secret string, req *hookonce.Request) string {
 		return mend
 	}
 	var rejection *hookonce.RejectError
-	if _, err = p.Open(req); !errors.As(err, &rejection) || !strings.HasPrefix(rejection.Reason, "timestamp_") {
+	if _, err = p.Open(req); !errors.As(err, &rejection) || rejection.Reason != hookonce.ReasonTimestampOld && rejection.Reason != hookonce.ReasonTimestampFuture {
 		return mend
 	}
 	c := s.Capture

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"iter"
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ func (s *search) otherWays() iter.Seq2[spec.Spec, note] {
 				return yield(known, n)
 			}
 			mac := v.Kind == spec.HMAC || v.Kind == spec.PlainHash
-			if mac && !s.elsewhereInHeader(v, with) || mac && !otherHash(v, with) || !otherForm(v, with) || mac && s.own() && !otherContent(v, with) {
+			if mac && !s.elsewhereInHeader(v, with) || mac && !otherHash(v, with) || !otherForm(v, with) || mac && s.own() && !otherContent(v, s.req.Header, with) {
 				return
 			}
 		}
@@ -156,21 +157,48 @@ var contents = []struct {
 	{"the method, the URL and the body", []spec.Value{"method", "url", "body"}},
 }
 
+// timeIn finds the place of a time that a specification does not name, nil if there is none.
+func timeIn(v spec.Verify, header http.Header) *spec.Timestamp {
+	name, _ := strings.CutPrefix(string(v.Signature.In), "header:")
+	if v.Signature.Split != "" {
+		for entry := range strings.SplitSeq(header.Get(name), strings.TrimSpace(v.Signature.Split)) {
+			if begin, at, ok := strings.Cut(strings.TrimSpace(entry), "="); ok && len(times(at)) > 0 {
+				return &spec.Timestamp{In: spec.Value("part:" + begin + "=")}
+			}
+		}
+	}
+	for _, other := range slices.Sorted(maps.Keys(header)) {
+		if strings.Contains(strings.ToLower(other), "time") && len(times(header.Get(other))) > 0 {
+			return &spec.Timestamp{In: spec.Value("header:" + other)}
+		}
+	}
+	return nil
+}
+
 // otherContent tries what else the signature of a sender may cover.
-func otherContent(v spec.Verify, with func(note, func(*spec.Verify)) bool) bool {
+func otherContent(v spec.Verify, header http.Header, with func(note, func(*spec.Verify)) bool) bool {
 	for _, c := range contents {
 		timed, named := slices.Contains(c.sign, "ts"), slices.Contains(c.sign, "id")
-		if timed && v.Time == nil || named && v.ID == "" {
+		if named && v.ID == "" {
 			continue
+		}
+		ts := v.Time
+		if timed && ts == nil {
+			if ts = timeIn(v, header); ts == nil {
+				continue
+			}
 		}
 		texts := make([]string, len(c.sign))
 		for i, part := range c.sign {
 			texts[i] = `"` + strings.ReplaceAll(string(part), "\n", `\n`) + `"`
 		}
 		n := note{SignatureContent, "the signature covers " + c.is + ", and the specification says something else", "write sign: [" + strings.Join(texts, ", ") + "]"}
+		if timed && v.Time == nil {
+			n.mend += " and time: {in: " + shown(string(ts.In)) + "}"
+		}
 		if !with(n, func(v *spec.Verify) {
 			v.Sign, v.Join, v.Covers = c.sign, "", ""
-			if !timed {
+			if v.Time = ts; !timed {
 				v.Time = nil
 			}
 			if !named {
