@@ -262,7 +262,7 @@ func (d *dashboard) change(r *http.Request, prepare func(*dashboard, *http.Reque
 			return nil, refuse(http.StatusServiceUnavailable, "this could not be put on record, and was not done; the log says why")
 		}
 		if err := c.do(r.Context()); err != nil {
-			d.log.WarnContext(r.Context(), "dashboard: a change was not made", append(about, "error", err)...)
+			d.log.WarnContext(r.Context(), "dashboard: a change failed", append(about, "error", err)...)
 			return nil, err
 		}
 		d.log.InfoContext(r.Context(), "dashboard: a change was made", about...)

@@ -363,31 +363,25 @@ func (d *Desk) Alerts(ctx context.Context) (*journal.AlertBook, error) {
 	return book, nil
 }
 
-// Tried returns the last that is on record of each address that was told, or could not be: see [journal.AlertRecord.Address].
-// Of addresses that were told nothing for long there may be none.
-func (d *Desk) Tried(ctx context.Context) (map[string]journal.AlertRecord, error) {
+// Tried returns what is on record last of each address that was told, or could not be: see [journal.AlertRecord.Address]. Of
+// addresses that were told nothing for long there may be none. While the store is away it is what was told without it.
+func (d *Desk) Tried(ctx context.Context) map[string]journal.AlertRecord {
 	all := map[string]journal.AlertRecord{}
-	add := func(from journal.Alerter) error {
-		f := journal.AlertFilter{Events: []journal.AlertEvent{journal.AlertTold, journal.AlertDelayed, journal.AlertNotTold}}
-		found, err := from.AlertHistory(ctx, f, 0, lastTried)
-		for _, r := range found {
-			name, _ := r.Address()
-			if known, is := all[name]; !is || r.At.After(known.At) {
-				all[name] = r
+	for _, from := range []journal.Alerter{d.Store, d.Local} {
+		for _, events := range [][]journal.AlertEvent{{journal.AlertDelayed, journal.AlertNotTold}, {journal.AlertTold}} { // many are told of much
+			if from == nil {
+				continue
+			}
+			found, _ := from.AlertHistory(ctx, journal.AlertFilter{Events: events}, 0, lastTried)
+			for _, r := range found {
+				name, _ := r.Address()
+				if known, is := all[name]; !is || r.At.After(known.At) {
+					all[name] = r
+				}
 			}
 		}
-		return err
 	}
-	err := add(d.Store)
-	if d.Local == nil {
-		return all, err
-	}
-	if wrong := add(d.Local); err == nil || len(all) == 0 {
-		err = cmp.Or(err, wrong)
-	} else {
-		err = nil // while the store is away, what was told without it is all there is
-	}
-	return all, err
+	return all
 }
 
 // lastTried is among how many of the latest records is looked for what addresses were told.

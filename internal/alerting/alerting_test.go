@@ -490,8 +490,8 @@ func TestAddressGone(t *testing.T) {
 	if !slices.Equal(got, []string{"fired", "not told"}) {
 		t.Errorf("on record: %q", got)
 	}
-	if last, err := w.gateways[0].Desk().Tried(t.Context()); err != nil || last["ops"].Event != journal.AlertNotTold || last["ops"].Text != "ops: 404 no such channel" {
-		t.Errorf("its last error is %+v, %v", last, err)
+	if last := w.gateways[0].Desk().Tried(t.Context()); last["ops"].Event != journal.AlertNotTold || last["ops"].Text != "ops: 404 no such channel" {
+		t.Errorf("its last error is %+v", last)
 	}
 	w.ops.down = nil
 	w.pass(time.Hour)
@@ -545,29 +545,50 @@ func TestAddressTakenOutAndPutBack(t *testing.T) {
 	}
 }
 
-// Why an address could not be told is known until it was told, whichever gateway tried.
+// Why an address could not be told is known until it was told, whichever gateway tried, and however much others are told.
 func TestLastErrorOfAnAddress(t *testing.T) {
 	w := newWorld(t, 2)
+	busy := &receiver{}
+	w.settings.Addresses = append(w.settings.Addresses, Address{Name: "busy", Severities: []alert.Severity{alert.Ticket}, Notifier: busy})
+	last := func(gateway int, event journal.AlertEvent, why string) {
+		t.Helper()
+		r := w.gateways[gateway].Desk().Tried(t.Context())["ops"]
+		if _, is := r.Address(); r.Event != event || !strings.HasPrefix(is, why) {
+			t.Errorf("on record is %+v, want %s, %q", r, event, why)
+		}
+	}
 	w.ops.down = errors.New("it answered 401 Unauthorized")
 	w.dead(1, "ledger")
 	w.pass(Every)
-	for _, g := range w.gateways {
-		if last, err := g.Desk().Tried(t.Context()); err != nil || last["ops"].Event != journal.AlertDelayed || last["ops"].Text != "ops: it answered 401 Unauthorized" {
-			t.Errorf("its last error is %+v, %v", last, err)
-		}
+	last(0, journal.AlertDelayed, "it answered 401 Unauthorized")
+	last(1, journal.AlertDelayed, "it answered 401 Unauthorized")
+	var names []string
+	for i := range 2 * lastTried {
+		names = append(names, fmt.Sprint("d", i))
 	}
+	w.settings.Addresses[0].Severities = []alert.Severity{alert.Page}
+	w.dead(1, append(names, "ledger")...)
+	w.pass(Every)
+	if len(busy.got) < 8 {
+		t.Fatalf("others were told %d messages", len(busy.got))
+	}
+	last(0, journal.AlertDelayed, "it answered 401 Unauthorized")
 	w.ops.down = nil
 	w.pass(mostWait)
-	if last, err := w.gateways[0].Desk().Tried(t.Context()); err != nil || last["ops"].Event != journal.AlertTold {
-		t.Errorf("after it was told: %+v, %v", last, err)
-	}
-	// While the store is away, of what is told without it.
+	last(0, journal.AlertTold, "")
+	// While the store is away, of what is told without it; and of that when it is back.
+	store := w.store
 	w.ops.down = errors.New("no route to host")
 	w.store, w.snapshot.Store.Away = away{errors.New("gone")}, &overview.Trouble{Since: w.now, Error: "gone"}
 	w.pass(2 * time.Minute)
-	if last, err := w.gateways[1].Desk().Tried(t.Context()); err != nil || last["ops"].Text != "ops: no route to host" {
-		t.Errorf("without the store: %+v, %v", last, err)
-	}
+	last(1, journal.AlertDelayed, "no route to host")
+	w.ops.down = nil
+	w.pass(mostWait)
+	last(1, journal.AlertTold, "")
+	w.store, w.snapshot.Store.Away = store, nil
+	w.gateways = append(w.gateways, w.gateway("next"))
+	w.pass(Every)
+	last(2, journal.AlertTold, "")
 }
 
 // What somebody acknowledges while the store is away holds there; when the store is back it is on record, in the audit log, too,

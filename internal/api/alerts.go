@@ -27,7 +27,7 @@ type Alerts interface {
 	Acknowledge(ctx context.Context, id journal.AlertID, by, reason string) error
 	Silence(ctx context.Context, s journal.Silence) (journal.Silence, error)
 	Unsilence(ctx context.Context, id int64, by, reason string) error
-	Tried(ctx context.Context) (map[string]journal.AlertRecord, error)
+	Tried(ctx context.Context) map[string]journal.AlertRecord
 	Tested(ctx context.Context, channel, by, reason string) error
 }
 
@@ -93,7 +93,7 @@ func (a *api) alerts(ctx context.Context, _ *struct{}) (*answer[AlertList], erro
 	var tried map[string]journal.AlertRecord
 	err := a.ask(ctx, readTime, func(ctx context.Context) (err error) {
 		if book, err = a.opt.Alerts.Alerts(ctx); err == nil {
-			tried, err = a.opt.Alerts.Tried(ctx)
+			tried = a.opt.Alerts.Tried(ctx)
 		}
 		return err
 	})

@@ -73,12 +73,12 @@ func (a *alerts) Silence(_ context.Context, s journal.Silence) (journal.Silence,
 	return s, nil
 }
 
-func (a *alerts) Tried(context.Context) (map[string]journal.AlertRecord, error) {
+func (a *alerts) Tried(context.Context) map[string]journal.AlertRecord {
 	return map[string]journal.AlertRecord{
 		"oncall": {At: now, Event: journal.AlertTold, Text: "oncall"},
 		"team":   {At: now, Event: journal.AlertDelayed, Text: "team: it answered 403 Forbidden: no_service"},
 		"gone":   {At: now, Event: journal.AlertNotTold, Text: "gone: 404"},
-	}, nil
+	}
 }
 
 func (a *alerts) Tested(ctx context.Context, channel, by, reason string) error {

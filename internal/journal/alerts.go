@@ -184,11 +184,13 @@ type AlertRecord struct {
 	By string
 }
 
-// Address returns who was told, or could not be told and why. It is empty unless the record is of that.
+// Address returns who was told, or could not be told and why. It is empty unless the record is of that. Names of addresses have
+// neither colons nor spaces.
 func (r *AlertRecord) Address() (name, why string) {
 	switch r.Event {
 	case AlertTold, AlertDelayed, AlertNotTold:
 		name, why, _ = strings.Cut(r.Text, ": ")
+		name, _, _ = strings.Cut(name, " ") // what else is said of how it was recorded
 	}
 	return name, why
 }

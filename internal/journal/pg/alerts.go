@@ -37,8 +37,12 @@ func (s *Store) ChangeAlerts(ctx context.Context, try bool, change func(*journal
 	return err == nil, err
 }
 
-// alertPause is how long is waited for another process that changes alerts, which takes some milliseconds, before it is asked again.
-const alertPause = 10 * time.Millisecond
+// How long is waited for another process that changes alerts, which takes some milliseconds, before it is asked again: each time
+// twice as long.
+const (
+	alertPause     = 10 * time.Millisecond
+	alertPauseMost = 160 * time.Millisecond
+)
 
 // alerting runs f in a durable transaction in which nobody else changes alerts or takes notices. Who waits for that, in this process
 // or for another one, has no connection meanwhile: those are for events.
@@ -47,12 +51,12 @@ func (s *Store) alerting(ctx context.Context, what string, try bool, f func(pgx.
 		return failed(what, err)
 	}
 	defer func() { <-s.turn }()
-	for {
+	for wait := alertPause; ; wait = min(2*wait, alertPauseMost) {
 		err := s.retry(ctx, what, func() error { return s.durably(ctx, func(tx pgx.Tx) error { return s.locked(ctx, tx, f) }) })
 		if try || !errors.Is(err, errBusy) {
 			return err
 		}
-		pause := time.NewTimer(alertPause)
+		pause := time.NewTimer(wait)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
