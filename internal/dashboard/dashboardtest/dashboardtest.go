@@ -159,7 +159,7 @@ func since(d time.Duration) *time.Time { t := ago(d); return &t }
 
 func (a *API) deliveries() []api.Delivery {
 	return []api.Delivery{
-		{Destination: "ledger", State: "failed", Attempts: 4, Tries: 4, NextTry: since(-90 * time.Second), LastError: a.text("500 Internal Server Error")},
+		{Destination: "ledger", State: "failed", Attempts: 4, Tries: 4, NextTry: since(-90 * time.Second), LastError: a.text("status 500")},
 		{Destination: "mail", State: "dead", Attempts: 12, Tries: 12, LastError: a.text("dial tcp: lookup mail.internal: no such host")},
 	}
 }
@@ -195,7 +195,7 @@ func (a *API) event() api.Detail {
 	e.ReceivedAt = ago(41 * time.Minute)
 	return api.Detail{Event: e, BodyBytes: 3482, Vouched: true, Secret: 2, Payload: api.FormMasked,
 		Attempts: []api.Attempt{
-			{Destination: "ledger", Number: 1, Outcome: "failed", Status: 500, Error: a.text("the answer was 500"), Answer: a.text("<h1>Internal Server Error</h1>\nconnection to the database failed"), StartedAt: ago(41*time.Minute - 20*time.Millisecond), LatencyMS: 184.2},
+			{Destination: "ledger", Number: 1, Outcome: "failed", Status: 500, Error: a.text("status 500"), Answer: a.text("<h1>Internal Server Error</h1>\nconnection to the database failed"), StartedAt: ago(41*time.Minute - 20*time.Millisecond), LatencyMS: 184.2},
 			{Destination: "mail", Number: 1, Outcome: "dead", Error: a.text("dial tcp: lookup mail.internal: no such host"), StartedAt: ago(40 * time.Minute), LatencyMS: 3.1},
 			{Destination: "audit", Number: 1, Outcome: "done", Status: 204, StartedAt: ago(40*time.Minute - time.Second), LatencyMS: 12.7},
 		},
@@ -230,7 +230,7 @@ func (a *API) destinations() fleet.DestinationList {
 		return list
 	}
 	ledger, mail := &list.Destinations[1], &list.Destinations[2]
-	ill := fleet.Health{State: "ill", Since: since(41 * time.Minute), Error: a.text("500 Internal Server Error"), Probe: since(-12 * time.Second), Limit: 1}
+	ill := fleet.Health{State: "ill", Since: since(41 * time.Minute), Error: a.text("status 500"), Probe: since(-12 * time.Second), Limit: 1}
 	ledger.Health, ledger.Waiting, ledger.Underway = &ill, 64, 1
 	ledger.Gateways = []fleet.Stand{{Gateway: "g1", Health: ill, Waiting: 40, Underway: 1}, {Gateway: "g2", Health: ill, Waiting: 24}}
 	ledger.Open = []fleet.Open{{State: "pending", Count: 1140, Oldest: ago(41 * time.Minute)}, {State: "failed", Count: 64, Oldest: ago(41 * time.Minute)}, {State: "dead", Count: 7, Oldest: ago(30 * time.Hour)}}
@@ -269,7 +269,7 @@ func (a *API) overview() api.Overview {
 		if a.World != Calm && d.Name == "ledger" {
 			failing := overview.Outcomes{First: 640, FirstFailed: 640, Attempts: 700, Failed: 700}
 			state.Five, state.Half, state.Hour, state.Six = failing, failing, failing, failing
-			state.Failures = []overview.Failure{{Kind: "status", Status: 500, Error: a.text("500 Internal Server Error"), Count: 64, Dead: 7, Since: ago(41 * time.Minute), Latest: ago(8 * time.Second), Source: "billing", Event: 924305118331207681}}
+			state.Failures = []overview.Failure{{Kind: "status", Status: 500, Error: a.text("status 500"), Count: 64, Dead: 7, Since: ago(41 * time.Minute), Latest: ago(8 * time.Second), Source: "billing", Event: 924305118331207681}}
 		}
 		s.Destinations = append(s.Destinations, state)
 	}
@@ -335,7 +335,7 @@ func (a *API) alertHistory() api.AlertHistory {
 	return api.AlertHistory{Cursor: "AQAAAAAAAAAA", History: []api.AlertRecord{
 		{ID: "3", At: ago(30 * time.Minute), Alert: "destination_failing/ledger", Event: "acknowledged", Text: a.text("failing over"), By: "oncall"},
 		{ID: "2", At: ago(39 * time.Minute), Alert: "destination_failing/ledger", Event: "told", Severity: "page", Text: "oncall"},
-		{ID: "1", At: ago(40 * time.Minute), Alert: "destination_failing/ledger", Event: "fired", Severity: "page", Text: a.text("ledger has been failing: 500 Internal Server Error")},
+		{ID: "1", At: ago(40 * time.Minute), Alert: "destination_failing/ledger", Event: "fired", Severity: "page", Text: a.text("ledger has been failing: status 500")},
 	}}
 }
 
@@ -378,11 +378,11 @@ func (a *API) failures() api.FailureList {
 		return list
 	}
 	sample := func(id, key, answer string) api.FailureSample {
-		return api.FailureSample{ID: id, Source: "billing", Key: a.text(key), Type: a.text("invoice.paid"), State: "failed", Started: since(2 * time.Minute), Text: a.text("the answer was 500"), Answer: a.text(answer)}
+		return api.FailureSample{ID: id, Source: "billing", Key: a.text(key), Type: a.text("invoice.paid"), State: "failed", Started: since(2 * time.Minute), Text: a.text("status 500"), Answer: a.text(answer)}
 	}
 	list.Open = []api.FailureGroup{
 		{Destination: "audit", Kind: "tls", Text: a.text("x509: certificate has expired"), Count: 12, Dead: 12, Since: ago(5 * time.Hour), Latest: ago(4 * time.Hour), Samples: []api.FailureSample{sample("924305118331207100", "evt_9", "")}},
-		{Destination: "ledger", Kind: "status", Status: 500, Text: a.text("the answer was 500"), Count: 71, Dead: 7, Since: ago(41 * time.Minute), Latest: ago(8 * time.Second), Samples: []api.FailureSample{
+		{Destination: "ledger", Kind: "status", Status: 500, Text: a.text("status 500"), Count: 71, Dead: 7, Since: ago(41 * time.Minute), Latest: ago(8 * time.Second), Samples: []api.FailureSample{
 			sample("924305118331207681", "evt_1QbT2x8zY", "<h1>Internal Server Error</h1>\nconnection to the database failed"), sample("924305118331207682", "evt_1QbT2x8zZ", "<h1>Internal Server Error</h1>"),
 		}},
 	}
