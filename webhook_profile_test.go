@@ -209,3 +209,48 @@ func TestWebhookShowsATouchyProviderNo4xxForItsBodies(t *testing.T) {
 		s.Close()
 	}
 }
+
+// getter is a sender whose events come with GET: their content is the query.
+type getter struct {
+	sender
+	url string
+}
+
+func (*getter) Profile() hookonce.Profile {
+	return hookonce.Profile{Name: "getter", Methods: []string{"GET"}}
+}
+
+func (g *getter) Open(req *hookonce.Request) (*hookonce.Verified, error) {
+	g.url = req.URL
+	_, query, _ := strings.Cut(req.URL, "?")
+	return &hookonce.Verified{Events: []hookonce.Event{{Provider: "getter", Key: query, Body: []byte(query), Header: req.Header}}}, nil
+}
+
+// TestWebhookTakesEventsWithGET: the query of a request belongs to the URL that the sender calls, where that has one of its own, too.
+func TestWebhookTakesEventsWithGET(t *testing.T) {
+	for _, c := range []struct{ registered, query, want string }{
+		{"https://shop.example/in", "a=1", "https://shop.example/in?a=1"},
+		{"https://shop.example/in", "", "https://shop.example/in"},
+		{"https://shop.example/in?shop=7", "shop=7&a=1", "https://shop.example/in?shop=7&a=1"},
+		{"https://shop.example/in?shop=7", "shop=7", "https://shop.example/in?shop=7"},
+		{"https://shop.example/in?shop=7", "shop=77", "https://shop.example/in?shop=7"},
+		{"https://shop.example/in?shop=7", "a=1", "https://shop.example/in?shop=7"},
+	} {
+		g, handled := &getter{}, 0
+		h := hookonce.Webhook(memstore.New(), "getter", g, func(context.Context, *memstore.Tx, *hookonce.Event) error {
+			handled++
+			return nil
+		}, hookonce.WithPublicURL(c.registered), hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+		for range 2 {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://10.0.0.7/x?"+c.query, nil))
+			if w.Code != http.StatusOK {
+				t.Errorf("%+v: %d %s", c, w.Code, w.Body)
+			}
+		}
+		_, query, _ := strings.Cut(c.want, "?")
+		if g.url != c.want || query != "" && handled != 1 {
+			t.Errorf("%+v: the provider saw %s, and the handler ran %d times", c, g.url, handled)
+		}
+	}
+}

@@ -50,7 +50,7 @@ func coinbaseSpec() spec.Spec {
 		},
 		Traps: []string{
 			"Coinbase Commerce, which was switched off, signed in X-CC-Webhook-Signature, by another scheme",
-			"v0 covers the time and the body, v1 the headers in h as well: either is accepted, since bodies carry the id",
+			"v0 covers the time and the body, v1 the headers in h as well, the type of the content among them: a proxy must leave those as they are",
 			"events of other products than payments may have no eventId: X-Event-Id is their key then, which only v1 covers",
 			"a subscription is switched off after failures for a while: see that isEnabled stays true",
 		},

@@ -345,7 +345,7 @@ func TestOnlyTwilioMayGET(t *testing.T) {
 	})
 }
 
-// TestCoinbaseSignatures: v0 or v1, whichever is there and right.
+// TestCoinbaseSignatures: v0, v1 or both, and each that is there is right.
 func TestCoinbaseSignatures(t *testing.T) {
 	const secret, body = "fake-secret", `{"eventId":"e-1","eventType":"a.b","n":0.5}`
 	p := Coinbase(secret)
@@ -370,8 +370,8 @@ func TestCoinbaseSignatures(t *testing.T) {
 		"t=" + ts + names + ",v1=" + v1:                            "",
 		"t=" + ts + ",v0=" + v0 + names + ",v1=" + v1:              "",
 		"t=" + ts + ", v0=" + v0 + " ,v7=x":                        "",
-		"t=" + ts + ",v0=" + wrong + names + ",v1=" + v1:           "",
-		"t=" + ts + ",v0=" + v0 + names + ",v1=" + wrong:           "", // a proxy wrote another type
+		"t=" + ts + ",v0=" + wrong + names + ",v1=" + v1:           mismatch,
+		"t=" + ts + ",v0=" + v0 + names + ",v1=" + wrong:           mismatch,
 		"t=" + ts + ",v0=" + wrong:                                 mismatch,
 		"t=" + ts + ",v0=" + strings.ToUpper(v0):                   mismatch,
 		"t=" + ts + ",h=content-type,v1=" + v1:                     mismatch,

@@ -23,6 +23,18 @@ func (s stub) Accept(context.Context, []*journal.Event) ([]journal.Result, error
 	return s.results, s.err
 }
 
+// keeping is a journal that remembers what it accepted.
+type keeping struct{ events []*journal.Event }
+
+func (k *keeping) Accept(_ context.Context, events []*journal.Event) ([]journal.Result, error) {
+	k.events = append(k.events, events...)
+	results := make([]journal.Result, len(events))
+	for i := range results {
+		results[i] = journal.Result{ID: int64(len(k.events) + i), Status: journal.Accepted}
+	}
+	return results, nil
+}
+
 // urlSpy remembers the address that it was given.
 type urlSpy struct {
 	testProvider

@@ -3,6 +3,9 @@ package ingest_test
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha1"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
@@ -13,6 +16,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/provider"
 )
 
 // particular is a provider that greets with GET and HEAD and has statuses of its own.
@@ -88,6 +92,33 @@ func TestAnswersAsTheProviderWants(t *testing.T) {
 				t.Error("browsers may guess what this is")
 			}
 		})
+	}
+}
+
+// TestEventsWithGET: what a GET says is stored as the form of a POST, its type with it, once for both.
+func TestEventsWithGET(t *testing.T) {
+	const fields = "AccountSid=AC1&MessageSid=SM1&MessageStatus=sent"
+	j := &keeping{}
+	twilio := provider.Twilio("https://shop.example/in/billing", "fake-token")
+	g := newGate(t, func(o *ingest.Options) { o.Sources[0].Provider, o.Journal = twilio, j })
+	sign := func(text string) string {
+		h := hmac.New(sha1.New, []byte("fake-token"))
+		h.Write([]byte(text))
+		return base64.StdEncoding.EncodeToString(h.Sum(nil))
+	}
+	get := httptest.NewRequest(http.MethodGet, ingest.PathPrefix+"billing?"+fields, strings.NewReader("what counts for nothing"))
+	get.Header.Set("X-Twilio-Signature", sign("https://shop.example/in/billing?"+fields))
+	if w := serve(g, get); w.Code != 204 {
+		t.Fatalf("answered %d: %s", w.Code, w.Body)
+	}
+	ev := j.events[0]
+	if string(ev.Body) != fields || !strings.Contains(string(ev.Header), "Content-Type: application/x-www-form-urlencoded\r\n") {
+		t.Errorf("stored %q with %q", ev.Body, ev.Header)
+	}
+	changed := httptest.NewRequest(http.MethodGet, ingest.PathPrefix+"billing?"+strings.Replace(fields, "sent", "read", 1), nil)
+	changed.Header = get.Header
+	if w := serve(g, changed); w.Code != 401 || len(j.events) != 1 {
+		t.Errorf("another query is answered %d", w.Code)
 	}
 }
 

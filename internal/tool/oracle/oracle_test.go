@@ -2,8 +2,10 @@ package oracle
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -46,6 +48,21 @@ func TestWeSignTheyVerify(t *testing.T) {
 			case s.stricter[name] == "":
 				t.Errorf("%s is rejected: %v %q", name, req.Header, head(req.Body))
 			}
+		}
+	})
+}
+
+// TestTheyAcceptSamples: what send and hammer send is what the sender sends.
+func TestTheyAcceptSamples(t *testing.T) {
+	each(t, func(t *testing.T, s sdk, p *spec.Provider) {
+		if s.private {
+			return
+		}
+		header, body := p.Spec().Sample(spec.Sample{ID: "101", Time: time.Now()})
+		req := &hookonce.Request{Method: http.MethodPost, URL: endpoint, Header: header, Body: body, Now: time.Now()}
+		s.resign(t, p, req)
+		if !s.accepts(clone(req)) {
+			t.Errorf("it is rejected: %v %q", req.Header, head(req.Body))
 		}
 	})
 }

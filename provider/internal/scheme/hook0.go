@@ -25,7 +25,8 @@ const (
 )
 
 // hook0Scheme is that of Hook0, which others send their webhooks with. One header holds two signatures: v0 over the time
-// and the body, and v1 over the time, the headers that h lists, and the body. Either will do; older versions write v1 only.
+// and the body, and v1 over the time, the headers that h lists, and the body. Those that are there must be right; older
+// versions write v1 only.
 type hook0Scheme struct{}
 
 // Hook0 returns the scheme of senders that use Hook0.
@@ -59,7 +60,7 @@ func (key hook0Checker) Check(req *hookonce.Request) error {
 	}
 	if !sig.madeWith(key, req) {
 		return incoming.Reject(hookonce.ReasonSignatureMismatch,
-			"neither v0 nor v1 in %s was made with the secret; check the secret, and that the body is passed on byte for byte", hook0Header)
+			"v0 or v1 in %s was not made with the secret; check the secret, and that the body and the headers that h lists are passed on as they came", hook0Header)
 	}
 	switch age := req.Now.Sub(sig.at); {
 	case age > hook0Tolerance:
@@ -103,12 +104,15 @@ type hook0Signature struct {
 	v0, v1 string // in hexadecimal; empty: not there
 }
 
-// parseHook0 reads the header. Parts of other names are ignored; one that is there twice is refused.
+// hook0Part is what the name of a part may be. Signatures of other versions are ignored.
+var hook0Part = regexp.MustCompile(`\A(t|h|v[0-9]{1,3})\z`)
+
+// parseHook0 reads the header. A part that is there twice is refused, and so is h without the signature that it is for.
 func parseHook0(line string) (sig hook0Signature, ok bool) {
 	parts := map[string]string{}
 	for part := range strings.SplitSeq(line, ",") {
 		name, text, found := strings.Cut(strings.TrimSpace(part), "=")
-		if _, twice := parts[name]; twice || !found {
+		if _, twice := parts[name]; twice || !found || !hook0Part.MatchString(name) {
 			return sig, false
 		}
 		parts[name] = text
@@ -116,17 +120,20 @@ func parseHook0(line string) (sig hook0Signature, ok bool) {
 	sig = hook0Signature{ts: parts["t"], names: parts["h"], v0: parts["v0"], v1: parts["v1"]}
 	seconds, err := strconv.ParseInt(sig.ts, 10, 48)
 	sig.at = time.Unix(seconds, 0)
-	return sig, err == nil && seconds >= 0 && strconv.FormatInt(seconds, 10) == sig.ts && (sig.v0 != "" || sig.v1 != "")
+	return sig, err == nil && seconds >= 0 && strconv.FormatInt(seconds, 10) == sig.ts && (sig.v0 != "" || sig.v1 != "") && (sig.v1 != "" || sig.names == "")
 }
 
-// madeWith reports whether one of the signatures was made with that key. Only v0 says where the body begins in what is
-// signed: the rest of JSON, or JSON with something in front, is none, and so v1 alone is good for JSON only.
+// madeWith reports whether the signatures were made with that key. Only v0 says where the body begins in what is signed:
+// the rest of JSON, or JSON with something in front, is none, and so v1 alone is good for JSON only.
 func (sig hook0Signature) madeWith(key hook0Checker, req *hookonce.Request) bool {
-	if is(sig.v0, key.sum(sig.ts, req.Body)) {
+	if sig.v0 != "" && !is(sig.v0, key.sum(sig.ts, req.Body)) {
+		return false
+	}
+	if sig.v1 == "" {
 		return true
 	}
 	covered, ok := sig.covered(req.Header)
-	return ok && is(sig.v1, key.sum(covered, req.Body)) && json.Valid(req.Body)
+	return ok && is(sig.v1, key.sum(covered, req.Body)) && (sig.v0 != "" || json.Valid(req.Body))
 }
 
 // is reports whether a text is those bytes in hexadecimal.
