@@ -17,12 +17,38 @@ type alias struct {
 // of each, or not sourced.
 var aliases = []alias{
 	{
+		name: "anthropic", title: "Anthropic", base: viaStandard, kind: "session.created",
+		differs: func(s *spec.Spec) {
+			// The body is an event, whatever it is about; its data says which.
+			s.Event.Type, s.Event.Resource = []spec.Value{"json:$.data.type"}, []spec.Value{"json:$.data.id"}
+			s.Event.Time, s.Event.Tenant = []spec.Moment{at("json:$.created_at", spec.RFC3339)}, []spec.Value{"json:$.data.organization_id"}
+			s.Headers = []string{"Webhook-*"}
+			s.Traps = append(s.Traps, "type in the body is always event: what happened is in data.type")
+			s.Example.Body, s.Example.Object = anthropicExample, "sesn_01EXAMPLE1001"
+		},
+		sources: []spec.Source{
+			stated("signature, fields", "anthropics/anthropic-sdk-typescript: src/resources/beta/webhooks.ts"),
+			notSourced(sameID),
+		},
+	},
+	{
 		name: "brex", title: "Brex", base: viaStandard, kind: "TRANSFER_PROCESSED",
 		sources: []spec.Source{
 			usesScheme(),
 			stated("types, two signatures while a secret is rotated", "developer.brex.com/openapi/webhooks_api"),
 			notSourced(sameID),
 		},
+	},
+	{
+		name: "browserbase", title: "Browserbase", base: viaStandard, kind: "session.completed",
+		differs: func(s *spec.Spec) {
+			s.Dedup.Retry = spec.Stable
+			s.Answer.Deadline = 15 * second
+			s.Limits.Retry = 28 * hour // at once, after 5 s, 5 and 30 minutes, 2, 5, 10 and 10 hours
+			s.Headers = []string{"Webhook-*"}
+			s.Traps = append(s.Traps, "events of one session arrive in any order: go by the state in data")
+		},
+		sources: []spec.Source{stated("use of the scheme, the same id on every attempt, deadline, retries, no order", "docs.browserbase.com/platform/webhooks/verifying-deliveries")},
 	},
 	{
 		name: "clerk", title: "Clerk", base: viaSvix, kind: "user.created",
@@ -36,6 +62,17 @@ var aliases = []alias{
 			reported("retries, deadline", "Clerk documentation, quoted: it sends through Svix"),
 			reported(sameID, bySvix),
 		},
+	},
+	{
+		name: "dodo-payments", title: "Dodo Payments", base: viaStandard, kind: "payment.succeeded",
+		differs: func(s *spec.Spec) {
+			s.Event.Time = []spec.Moment{at("json:$.timestamp", spec.RFC3339)}
+			s.Event.Resource = []spec.Value{"json:$.data.payment_id", "json:$.data.subscription_id", "json:$.data.refund_id", "json:$.data.dispute_id"}
+			s.Event.Tenant = []spec.Value{"json:$.business_id"}
+			s.Headers = []string{"Webhook-*"}
+			s.Example.Body, s.Example.Object = dodoPaymentsExample, "pay_1001"
+		},
+		sources: []spec.Source{stated("signature, fields", "dodopayments/dodopayments-typescript: src/resources/webhooks"), notSourced(sameID)},
 	},
 	{name: "etsy", title: "Etsy", base: viaStandard, kind: "order.paid", sources: []spec.Source{usesScheme(), notSourced(sameID)}},
 	{
@@ -75,6 +112,28 @@ var aliases = []alias{
 			s.Example.Body, s.Example.Object = increaseExample, "account_in71c4amph0vgo2qllky"
 		},
 		sources: []spec.Source{usesScheme(), stated("fields", "increase.com/documentation/webhooks"), notSourced(sameID)},
+	},
+	{
+		name: "lithic", title: "Lithic", base: viaStandard, kind: "card.created",
+		differs: func(s *spec.Spec) {
+			// The body is the object, with the type of the event in it.
+			s.Event.Type = []spec.Value{"json:$.event_type"}
+			s.Event.Resource, s.Event.Time = []spec.Value{"json:$.card_token", "json:$.token"}, nil
+			s.Headers = []string{"Webhook-*"}
+			s.Traps = append(s.Traps, "the token in the body is that of the card or the transaction: as the key it loses every event but the first")
+			s.Example.Body, s.Example.Object = lithicExample, "7ef7d65c-0000-4000-8000-00000000c001"
+		},
+		sources: []spec.Source{stated("signature, headers, fields", "lithic-com/lithic-node: src/resources/webhooks.ts"), notSourced(sameID)},
+	},
+	{
+		name: "liveblocks", title: "Liveblocks", base: viaStandard, kind: "commentCreated",
+		differs: func(s *spec.Spec) {
+			s.Event.Time = []spec.Moment{at("json:$.data.createdAt", spec.RFC3339), at("json:$.data.updatedAt", spec.RFC3339)}
+			s.Event.Resource, s.Event.Tenant = []spec.Value{"json:$.data.roomId"}, []spec.Value{"json:$.data.projectId"}
+			s.Headers = []string{"Webhook-*"}
+			s.Example.Body, s.Example.Object = liveblocksExample, "room-1001"
+		},
+		sources: []spec.Source{stated("signature, tolerance, fields", "liveblocks/liveblocks: packages/liveblocks-node/src/webhooks.ts"), notSourced(sameID)},
 	},
 	{
 		name: "loops", title: "Loops", base: viaStandard, kind: "email.delivered",
@@ -261,6 +320,46 @@ func finchHeaders(s *spec.Spec) {
 	s.Example.Header = map[string]string{"Finch-Event-Id": "{{id}}"}
 	s.Traps = append(s.Traps, "the headers begin with Finch: a library of Standard Webhooks does not find them")
 }
+
+const anthropicExample = `{
+  "id": "wevt_01EXAMPLE",
+  "type": "event",
+  "created_at": "{{time}}",
+  "data": {"type": "{{type}}", "id": "{{object}}", "organization_id": "0f1e2d3c-0000-4000-8000-00000000e001", "workspace_id": "wrkspc_01EXAMPLE"}
+}`
+
+const dodoPaymentsExample = `{
+  "business_id": "bus_1001",
+  "type": "{{type}}",
+  "timestamp": "{{time}}",
+  "data": {
+    "payload_type": "Payment",
+    "payment_id": "{{object}}",
+    "status": "succeeded",
+    "total_amount": 3995,
+    "currency": "EUR",
+    "created_at": "{{time}}",
+    "customer": {"customer_id": "cus_1001", "email": "customer@example.com", "name": "Customer"}
+  }
+}`
+
+const lithicExample = `{
+  "event_type": "{{type}}",
+  "card_token": "{{object}}",
+  "replacement_for": null
+}`
+
+const liveblocksExample = `{
+  "type": "{{type}}",
+  "data": {
+    "projectId": "my-project-id",
+    "roomId": "{{object}}",
+    "threadId": "th_example1001",
+    "commentId": "cm_example1001",
+    "createdAt": "{{time}}",
+    "createdBy": "person@example.com"
+  }
+}`
 
 const increaseExample = `{
   "id": "event_001dzz0r20rzr4zrhrr1364hy80",

@@ -340,10 +340,22 @@ func ExampleGrafana() {
 	// Output: firing   false
 }
 
+func ExampleGreenhouse() {
+	p := provider.Greenhouse("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: hire_candidate evt_1 header:Greenhouse-Event-ID false
+}
+
 func ExampleGumroad() {
 	p := provider.Gumroad("fake-token")
 	show(p, sample(p, "evt_1", ""))
 	// Output: sale 19:4:sale4:sale5:evt_132:03cae817fd76fda75c8161bdeec01fd0 const:sale + form:resource_name + form:sale_id + content false
+}
+
+func ExampleHasura() {
+	p := provider.Hasura("Bearer fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: order_changed.UPDATE evt_1 json:$.id false
 }
 
 func ExampleHCPTerraform() {
@@ -434,6 +446,12 @@ func ExampleLogto() {
 	p := provider.Logto("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: User.Created 15:exampleHook100112:User.Created20:2026-02-03T04:05:06Z32:bc1c43b09c704c937bb1f9e9c30ee872 json:$.hookId + json:$.event + json:$.createdAt + hash:json:$ true
+}
+
+func ExampleMonday() {
+	p := provider.Monday("fake-secret-for-tests-that-is-long-enough")
+	show(p, sample(p, "evt_1", ""))
+	// Output: create_pulse 8:737596905:evt_132:9921a0adea0314e75728775d38fa907b json:$.event.subscriptionId + json:$.event.triggerUuid + hash:json:$.event false
 }
 
 func ExampleMSGraph() {
@@ -538,6 +556,12 @@ func ExamplePagerDuty() {
 	// Output: incident.acknowledged evt_1 json:$.event.id true
 }
 
+func ExamplePandaDoc() {
+	p := provider.PandaDoc("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: document_state_changed evt_1 header:X-PandaDoc-Webhook-Event-Id false
+}
+
 func ExamplePayMongo() {
 	p := provider.PayMongo("whsk_fake")
 	show(p, sample(p, "evt_1", ""))
@@ -589,7 +613,7 @@ func ExamplePostmark() {
 func ExamplePusher() {
 	p := provider.Pusher("fake-secret")
 	show(p, sample(p, "evt_1", ""))
-	// Output: channel_occupied 16:channel_occupied5:evt_113:177009150600032:12d17b72e70b1edef3160a17a11d1ca8 item:$.name + item:$.channel + json:$.time_ms + hash:item:$ true
+	// Output: member_added 13:177009150600032:a0b9131eaedaf9664d1be4e3b552e1c2 json:$.time_ms + hash:json:$.events true
 }
 
 func ExampleQuickBooks() {
@@ -656,6 +680,12 @@ func ExampleSinch() {
 	p := provider.Sinch("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: DELIVERED 6:report5:evt_19:DELIVERED32:a6f980765b9a925d63fb9d5cf62a16ab const:report + json:$.message_delivery_report.message_id + json:$.message_delivery_report.status + hash:json:$.message_delivery_report true
+}
+
+func ExampleSnyk() {
+	p := provider.Snyk("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: project_snapshot/v0 evt_1 header:X-Snyk-Transport-ID false
 }
 
 func ExampleSonarQube() {

@@ -55,6 +55,11 @@ func TestHandshakes(t *testing.T) {
 		"dropbox": {"dropbox", "s", func(*spec.Provider) *hookonce.Request { return unsigned("GET", "challenge=%3Cb%3E") },
 			200, "text/plain; charset=utf-8", "<b>"},
 		"trello": {"trello", "s", func(*spec.Provider) *hookonce.Request { return unsigned("HEAD", "") }, 200, "", ""},
+		"monday": {"monday", "fake-secret-of-at-least-32-characters", func(*spec.Provider) *hookonce.Request {
+			req := unsigned("POST", "")
+			req.Body = []byte(`{"challenge":"3eZbrw1a\"B"}`)
+			return req
+		}, 200, "application/json", `{"challenge":"3eZbrw1a\"B"}`},
 		"notion": {"notion", "s", func(*spec.Provider) *hookonce.Request {
 			req := unsigned("POST", "")
 			req.Body = []byte(`{"verification_token":"secret_fake"}`)
