@@ -76,7 +76,7 @@ func NewLister(opts Options) (*Lister, error) {
 }
 
 func newLister(c *client, opts *Options) *Lister {
-	l := &Lister{client: c, provider: opts.Provider, since: opts.Since, until: opts.Until, pace: pace{every: c.spec.Rate.Every()}, seen: map[sum]struct{}{}}
+	l := &Lister{client: c, provider: opts.Provider, since: opts.Since, until: opts.Until, pace: pace{every: c.spec.Rate.Every()}, seen: map[sum]struct{}{}, inPass: map[sum]struct{}{}}
 	if edge := opts.Now().Add(-c.spec.Window); c.spec.Window > 0 && l.since.Before(edge) {
 		l.since, l.cut = edge, true
 	}

@@ -65,6 +65,27 @@ func TestPageExample(t *testing.T) {
 	}
 }
 
+// TestPageSpecifications parses every specification that the page shows.
+func TestPageSpecifications(t *testing.T) {
+	text, err := page()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)```yml\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(found) < 2 {
+		t.Errorf("the page shows %d", len(found))
+	}
+	for _, one := range found {
+		known, err := specyaml.Parse(one[1])
+		if err == nil {
+			err = known.Validate()
+		}
+		if err != nil {
+			t.Errorf("%v in %s", err, one[1])
+		}
+	}
+}
+
 // TestPageNamesEveryField walks the specification as its decoder does. Each name must stand in the row of
 // its block.
 func TestPageNamesEveryField(t *testing.T) {
