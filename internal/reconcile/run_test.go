@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -83,8 +84,9 @@ func TestRange(t *testing.T) {
 		} {
 			w.server.Add(reconciletest.Entry{ID: id, At: since.Add(at)})
 		}
-		if diff := cmp.Diff([]string{"also", "equal", "first", "last"}, keys(w.mustRun().Events)); diff != "" {
-			t.Error(diff)
+		r := w.mustRun()
+		if diff := cmp.Diff([]string{"also", "equal", "first", "last"}, keys(r.Events)); diff != "" || r.Listed != 4 {
+			t.Errorf("%s %+v", diff, r)
 		}
 	})
 }
@@ -142,6 +144,26 @@ func TestShifts(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestLooksAgain: a pass in which an entry came twice may have missed another, even if it brought nothing new.
+func TestLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pages := [][]string{{"a", "b"}, {"b"}, {"a", "b"}, {"a"}, {"a", "c"}, {"b"}, {"a", "b"}, {"c"}}
+		n := 0
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageNumber, Size: 2, Intercept: func(w http.ResponseWriter, _ *http.Request) bool {
+			var page []string
+			for _, id := range pages[n] {
+				page = append(page, fmt.Sprintf(`{"id": %q, "at": "1999-12-31T12:00:00Z", "event": {"id": %q}}`, id, id))
+			}
+			n++
+			_, _ = fmt.Fprintf(w, `{"data": [%s]}`, strings.Join(page, ", "))
+			return true
+		}})
+		if diff := cmp.Diff([]string{"a", "b", "c"}, keys(w.mustRun().Events)); diff != "" || n != len(pages) {
+			t.Errorf("%s after %d pages", diff, n)
+		}
+	})
 }
 
 // TestDeliveredMeanwhile: what comes between the two looks is not missing.
@@ -210,9 +232,11 @@ func TestDeliveries(t *testing.T) {
 				reconciletest.Entry{ID: "d4", Key: "a", At: at.Add(3 * time.Minute)},
 				reconciletest.Entry{ID: "d5", Key: "b", At: at.Add(4 * time.Minute)},
 			)
+			w.server.Add(reconciletest.Entry{ID: "d0", Key: "c", At: at.Add(-time.Minute)}, reconciletest.Entry{ID: "d6", Key: "c", At: at.Add(time.Hour / 2)})
+			w.ledger.put("c")
 			w.opts.Redeliver = true
 			r := w.mustRun()
-			if r.Listed != 2 || len(r.Events) != 2 {
+			if r.Listed != 3 || r.Known != 1 || len(r.Events) != 2 {
 				t.Fatalf("%+v", r)
 			}
 			got := map[string]reconcile.Missing{r.Events[0].Key: r.Events[0], r.Events[1].Key: r.Events[1]}
