@@ -148,6 +148,12 @@ func ExampleCheckout() {
 	// Output: payment_captured evt_1 json:$.id true
 }
 
+func ExampleCircle() {
+	p := provider.Circle("wallets:TEST_API_KEY:fake:fake")
+	fmt.Println(p.Name(), p.Spec().Event.Key)
+	// Output: circle [[json:$.notificationId]]
+}
+
 func ExampleCircleCI() {
 	p := provider.CircleCI("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -406,6 +412,12 @@ func ExampleKlaviyo() {
 	// Output: event:klaviyo.email_delivered 29:event:klaviyo.email_delivered5:evt_1 item:$.topic + item:$.external_id true
 }
 
+func ExampleKofi() {
+	p := provider.Kofi("fake-token")
+	show(p, sample(p, "evt_1", ""))
+	// Output: Donation evt_1 json:$.message_id false
+}
+
 func ExampleLINE() {
 	p := provider.LINE("fake-secret")
 	show(p, sample(p, "evt_1", ""))
@@ -500,6 +512,12 @@ func ExampleMidtrans() {
 	p := provider.Midtrans("SB-Mid-server-fake")
 	show(p, sample(p, "evt_1", ""))
 	// Output: settlement 33:10:order-10015:evt_110:settlement32:4f795524f2615f8a51464ef4bfdc2da5 json:$.order_id + json:$.transaction_id + json:$.transaction_status + content false
+}
+
+func ExampleModernTreasury() {
+	p := provider.ModernTreasury("fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: completed evt_1 header:X-Webhook-ID false
 }
 
 func ExampleMollie() {
@@ -820,6 +838,12 @@ func ExampleX() {
 	p := provider.X("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: 4:post19:10000000000000000015:evt_1 const:post + parent:$.for_user_id + item:$.id_str true
+}
+
+func ExampleXendit() {
+	p := provider.Xendit("fake-token")
+	show(p, sample(p, "evt_1", ""))
+	// Output: ewallet.capture 5:event15:ewallet.capture20:2026-02-03T04:05:06Z32:ee0cbb30c0ca85c83521af9fb282976a const:event + json:$.event + json:$.created + hash:json:$.data false
 }
 
 func ExampleXero() {

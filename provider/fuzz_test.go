@@ -25,7 +25,7 @@ func (offline) RoundTrip(*http.Request) (*http.Response, error) { return nil, er
 func everywhere(t testing.TB) []*spec.Provider {
 	t.Helper()
 	fetching := map[string]spec.Scheme{
-		"aws-sns": scheme.AmazonSNS(offline{}), "ebay": scheme.EBay(offline{}), "paypal": scheme.PayPal(offline{}, nil), "plaid": scheme.Plaid(offline{}),
+		"aws-sns": scheme.AmazonSNS(offline{}), "circle": scheme.Circle(offline{}), "ebay": scheme.EBay(offline{}), "paypal": scheme.PayPal(offline{}, nil), "plaid": scheme.Plaid(offline{}),
 		"azure-event-grid-entra": scheme.AzureEventGrid(offline{}), "google-play": scheme.GooglePlay(offline{}), "google-pubsub": scheme.GooglePubSub(offline{}), "kinde": scheme.Kinde(offline{}),
 	}
 	var all []*spec.Provider

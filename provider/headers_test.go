@@ -21,6 +21,8 @@ var schemes = []string{"hmac", "standard", "svix"}
 // documented are headers that senders document besides those that an entry takes something from. Headers that hold the
 // secret itself, such as X-Gitlab-Token, are passed on by nobody.
 var documented = map[string]string{
+	"circle":            "X-Circle-Signature X-Circle-Key-Id",
+	"modern-treasury":   "X-Signature X-Webhook-ID X-Topic",
 	"mercado-pago":      "X-Signature X-Request-Id",
 	"paymongo":          "Paymongo-Signature",
 	"fastspring":        "X-FS-Signature",

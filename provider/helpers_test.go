@@ -21,6 +21,8 @@ func secretFor(s spec.Spec) string {
 	switch v := s.Verify[0]; {
 	case s.Name == "aws-sns":
 		return "arn:aws:sns:eu-central-1:123456789012:example"
+	case s.Name == "circle":
+		return "wallets:TEST_API_KEY:fake:fake"
 	case s.Name == "ebay" || s.Name == "plaid":
 		return "sandbox:fake-client:fake-secret"
 	case s.Name == "braintree":

@@ -522,6 +522,7 @@ func TestSecretsOfTheWrongForm(t *testing.T) {
 	for name, secrets := range map[string][]string{
 		"twilio": {"", " x"}, "paypal": {"", "a|b"}, "braintree": {"", "a", "a:", ":b"}, "aws-sns": {"", "topic-orders", "arn:aws:sns x"},
 		"plaid": {"", "a:b:c", "production:a", "sandbox::b"}, "ebay": {"", "a:b:c", "production:a", "sandbox:a: b"},
+		"circle": {"", "TEST_API_KEY", "wallets:", "mint:TEST_API_KEY", "wallets: spaced"},
 	} {
 		for _, secret := range secrets {
 			_, err := Build(name, spec.Settings{Secrets: spec.Secrets(secret)})

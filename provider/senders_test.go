@@ -1,12 +1,20 @@
 package provider
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -176,6 +184,67 @@ func TestMandrillBatches(t *testing.T) {
 	}
 	req.Body = []byte(strings.Replace(string(req.Body), "send", "sent", 1))
 	reason(t, p, req)
+}
+
+// TestCircleKeysAreFetched: a key is asked for by the name that the header has, once, and nothing that a stranger writes there is.
+func TestCircleKeysAreFetched(t *testing.T) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const kid, body = "879dc113-5ca4-4ff7-a6b7-54652083fcf8", `{"subscriptionId":"s","notificationId":"n-1","notificationType":"transactions.outbound"}`
+	answer := `{"data":{"id":"` + kid + `","algorithm":"ECDSA_SHA_256","publicKey":"` + base64.StdEncoding.EncodeToString(der) + `","createDate":"2026-02-03T04:05:06Z"}}`
+	n := &net{serve: func(req *http.Request) (int, string) {
+		switch {
+		case req.Header.Get("Authorization") != "Bearer TEST_API_KEY:a:b":
+			return http.StatusUnauthorized, "{}"
+		case req.URL.String() == "https://api.circle.com/v2/notifications/publicKey/"+kid:
+			return http.StatusOK, answer
+		case strings.HasSuffix(req.URL.Path, "/another"):
+			return http.StatusOK, answer // and not the key that was asked for
+		}
+		return http.StatusNotFound, "{}"
+	}}
+	p := withScheme(t, "circle", scheme.Circle(n), "wallets:TEST_API_KEY:a:b")
+	sum := sha256.Sum256([]byte(body))
+	signature, err := ecdsa.SignASN1(rand.Reader, private, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := func(kid, body string, signature []byte) *hookonce.Request {
+		return &hookonce.Request{Method: "POST", Body: []byte(body), Now: now, Header: http.Header{
+			"X-Circle-Signature": {base64.StdEncoding.EncodeToString(signature)}, "X-Circle-Key-Id": {kid},
+		}}
+	}
+	for range 2 {
+		if ev := one(t, p, request(kid, body, signature)); ev.Key != "n-1" || !ev.KeySigned {
+			t.Errorf("%+v", ev)
+		}
+	}
+	for name, req := range map[string]*hookonce.Request{
+		"another body":      request(kid, strings.Replace(body, "n-1", "n-2", 1), signature),
+		"no signature":      request(kid, body, []byte("none")),
+		"a path for a name": request("../../v1/keys", body, signature),
+		"no name":           request("", body, signature),
+	} {
+		if _, err := p.Open(req); !errors.Is(err, hookonce.ErrUnverified) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if asked := n.asked.Load(); asked != 1 {
+		t.Errorf("%d requests, want one for the key", asked)
+	}
+	if _, err := p.Open(request("another", body, signature)); err == nil {
+		t.Error("a key under another name than the one that was asked for is taken")
+	}
+	wrong := withScheme(t, "circle", scheme.Circle(n), "wallets:TEST_API_KEY:a:wrong")
+	if _, err := wrong.Open(request(kid, body, signature)); err == nil || errors.Is(err, hookonce.ErrUnverified) || strings.Contains(err.Error(), "wrong") {
+		t.Errorf("a key of the API that is wrong: %v", err)
+	}
 }
 
 // TestEndpointsAreValidated: what senders ask before they send anything is answered.

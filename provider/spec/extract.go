@@ -79,7 +79,7 @@ var errEnough = errors.New("enough")
 // events for later.
 func (x *extractor) batch(r *reading, by *verifier) (*hookonce.Batch, error) {
 	b := &hookonce.Batch{}
-	text, form := r.batch()
+	text, form := r.enclosed()
 	err := r.splitter.each(text, func(it item) error {
 		b.Len++
 		b.Size += int64(form.size(it))
@@ -103,8 +103,9 @@ func (x *extractor) batch(r *reading, by *verifier) (*hookonce.Batch, error) {
 	return b, nil
 }
 
-// batch returns the document that is a batch: the body, or what is in a field of the form that the body is.
-func (r *reading) batch() ([]byte, wrapping) {
+// enclosed returns the document of the request as it is written, and the form around it: the body is it, or a field of the form
+// that the body is holds it.
+func (r *reading) enclosed() ([]byte, wrapping) {
 	if r.formField == "" || checkJSON(r.req.Body) == nil {
 		return r.req.Body, wrapping{}
 	}
@@ -115,21 +116,24 @@ func (r *reading) batch() ([]byte, wrapping) {
 	return document, wrapping{r.formField, r.fields()}
 }
 
-// wrapping is the form around a batch. The zero value is none.
+// wrapping is the form around a document. The zero value is none.
 type wrapping struct {
 	field  string
 	fields url.Values
 }
 
-// body returns the body of the event that an item is: the form with the item alone in its field.
-func (w wrapping) body(it item) []byte {
+// around returns the body with another document in its place.
+func (w wrapping) around(document []byte) []byte {
 	if w.field == "" {
-		return it.body()
+		return document
 	}
 	fields := maps.Clone(w.fields)
-	fields[w.field] = []string{view(it.body())}
+	fields[w.field] = []string{view(document)}
 	return []byte(fields.Encode())
 }
+
+// body returns the body of the event that an item is.
+func (w wrapping) body(it item) []byte { return w.around(it.body()) }
 
 // size is how long that is.
 func (w wrapping) size(it item) int {

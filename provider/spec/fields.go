@@ -41,7 +41,7 @@ func (s Spec) Fields(values ...Value) (*Fields, error) {
 func (f *Fields) Read(ev *hookonce.Event) []string {
 	r := &reading{layout: f.layout, req: &hookonce.Request{Method: http.MethodPost, Header: ev.Header, Body: ev.Body}}
 	if f.layout.splitter != nil {
-		text, _ := r.batch()
+		text, _ := r.enclosed()
 		if items, err := f.layout.splitter.items(text); err == nil && len(items) == 1 {
 			r.enter(items[0])
 		}

@@ -172,7 +172,9 @@ func (c *carrier) put(p *Provider, req *hookonce.Request, lines ...string) (err 
 	case c.in.kind == kindHeader:
 		req.Header[c.in.text] = lines
 	case c.in.kind == kindJSON:
-		if req.Body, err = sjson.SetBytes(req.Body, sjsonPath(c.in.path), line); err == nil {
+		document, form := p.reading(req).enclosed()
+		if document, err = sjson.SetBytes(document, sjsonPath(c.in.path), line); err == nil {
+			req.Body = form.around(document)
 			err = p.holds(&c.in, req, line)
 		}
 	case c.in.kind == kindForm:

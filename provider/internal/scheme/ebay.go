@@ -125,7 +125,7 @@ func (c *ebayChecker) authorize(ctx context.Context, now time.Time) (string, err
 	return token, err
 }
 
-// tokenRefused reports whether eBay did not take the token.
+// tokenRefused reports whether the sender did not take the token, or the key of its API.
 func tokenRefused(err error) bool {
 	var e *remotekeys.StatusError
 	return errors.As(err, &e) && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
