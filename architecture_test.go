@@ -151,6 +151,22 @@ func TestTestHelpersStayInTests(t *testing.T) {
 	}
 }
 
+// What a person asks about a request is nobody else's business: tries with changed requests and secrets are not to be had where
+// requests are served.
+func TestDiagnosisIsForPeople(t *testing.T) {
+	found := false
+	for _, p := range listPackages(t) {
+		imports := slices.Contains(p.Imports, path("internal/diagnose"))
+		found = found || imports
+		if imports && p.ImportPath != path("cmd/hookonce") {
+			t.Errorf("%s imports internal/diagnose: only the command may, which a person runs", p.ImportPath)
+		}
+	}
+	if !found {
+		t.Error("nothing imports internal/diagnose")
+	}
+}
+
 func TestPackagesStaySmall(t *testing.T) {
 	for _, p := range listPackages(t) {
 		siblings := 0

@@ -75,7 +75,7 @@ func (c Capture) Why(err error) Cause {
 // challenge says why a request is no challenge that is answered.
 func (c Capture) challenge(r *hookonce.RejectError) Cause {
 	if r.Status == http.StatusMethodNotAllowed {
-		return Cause{Word: Method, Text: "the request is a " + shown(c.Request.Method) + ", and webhooks are sent with POST",
+		return Cause{Word: Method, Text: "the request is a " + shown(c.Request.Method) + ", and webhooks are sent with " + strings.Join(c.Spec.Methods, " or "),
 			Mend: "leave --method out, unless the sender checks the endpoint in this way"}
 	}
 	return Cause{Word: Challenge, Text: "the sender's challenge is not answered: " + r.Detail, Mend: "compare --token with what is entered at the sender"}

@@ -15,6 +15,7 @@ const maxLookalikes = 12
 
 // likeness says whether the signature of a certain sender is in a request's header, and counts what else there is of its.
 func likeness(known spec.Spec, header http.Header) (signature bool, points int) {
+	hidden := fetches(known) // what is code of the catalogue does not say where its signature is
 	for i, name := range carriers(known) {
 		switch {
 		case name == "Authorization" || header.Get(name) == "":
@@ -27,15 +28,14 @@ func likeness(known spec.Spec, header http.Header) (signature bool, points int) 
 	for _, name := range slices.Concat(known.Headers, eventHeaders(known)) {
 		name = http.CanonicalHeaderKey(name)
 		begin, many := strings.CutSuffix(name, "*")
-		switch {
-		case many:
-			for came := range header {
-				if strings.HasPrefix(came, begin) {
-					points++
-					break
-				}
+		is := false
+		for came := range header {
+			if came == name || many && strings.HasPrefix(came, begin) {
+				is = true
+				signature = signature || hidden && strings.Contains(came, "Sig")
 			}
-		case header.Get(name) != "":
+		}
+		if is {
 			points++
 		}
 	}
@@ -76,7 +76,7 @@ func (c Capture) lookalikes() []string {
 			continue
 		}
 		if signature, points := likeness(known, c.Request.Header); signature && points >= own {
-			if first := carriers(known)[0]; (name == "standard" || name == "svix") && c.Request.Header.Get(first) != "" {
+			if (name == "standard" || name == "svix") && c.Request.Header.Get(carriers(known)[0]) != "" {
 				points += 2 // before all those that send as these do
 			}
 			all = append(all, like{name, points})

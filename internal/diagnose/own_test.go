@@ -124,12 +124,30 @@ func TestForms(t *testing.T) {
 			c.Request.Header.Set("X-Forwarded-Host", "shop.example")
 		}, diagnose.URLScheme, "the secret is right, but the URL begins with http:, and the signed one with https:, and the signed URL has another host, which the header X-Forwarded-Host says"},
 		{"no URL", func(c *diagnose.Capture) { c.Settings.URL, c.Request.URL = "", "" }, diagnose.URLMissing, "the signature covers the URL, which is not given"},
-		{"GET", func(c *diagnose.Capture) { c.Request.Method = http.MethodHead }, diagnose.Method, "the request is a HEAD, and webhooks are sent with POST"},
+		{"GET", func(c *diagnose.Capture) { c.Request.Method = http.MethodHead }, diagnose.Method, "the request is a HEAD, and webhooks are sent with POST or GET"},
 	} {
 		capture := capture(t, "twilio")
 		c.spoil(capture)
 		if got := why(t, capture); got.Word != c.word || got.Text != c.want {
 			t.Errorf("%s: %+v, want %q %q", c.name, got, c.word, c.want)
+		}
+	}
+}
+
+// Other providers are known by their headers, whether anybody else could sign as they do or not.
+func TestLookalikes(t *testing.T) {
+	for _, c := range []struct{ asked, header, value, want, mend string }{
+		{"stripe", "Paypal-Transmission-Sig", "fake", "this looks like a request of PayPal, and not of Stripe", "--provider paypal,"},
+		{"stripe", "Svix-Signature", "v1,fake", "this looks like a request of Svix, and not of Stripe", "--provider svix,"},
+		{"stripe", "Webhook-Signature", "v1,fake", "this looks like a request of Standard Webhooks, and not of Stripe", "--provider standard,"},
+		{"hubspot", "X-Hubspot-Signature", strings.Repeat("0", 64), "this looks like a request of HubSpot (signature versions 1 and 2), and not of HubSpot", "--provider hubspot-legacy,"},
+		{"github", "X-Hubspot-Signature-V3", "fake", "this looks like a request of HubSpot, and not of GitHub", "--provider hubspot,"},
+		{"github", "X-Slack-Signature", "v0=fake", "this looks like a request of Slack, and not of GitHub", "--provider slack,"},
+	} {
+		capture := capture(t, c.asked)
+		capture.Request.Header = http.Header{"Content-Type": {"application/json"}, c.header: {c.value}}
+		if got := why(t, capture); got.Word != diagnose.OtherProvider || got.Text != c.want || !strings.Contains(got.Mend, c.mend) || got.Proven {
+			t.Errorf("%s, %s: %+v", c.asked, c.header, got)
 		}
 	}
 }

@@ -53,7 +53,7 @@ type change struct {
 func newSearch(c Capture) *search {
 	s := &search{Capture: c, remote: fetches(c.Spec), tried: map[[sha256.Size]byte]bool{}, usables: map[string]map[string]bool{}}
 	req := *c.Request
-	req.URL, req.Method, req.Lazy = signedURL(c.Settings.URL, req.URL), "POST", true
+	req.URL, req.Lazy = signedURL(c.Settings.URL, req.URL), true
 	s.req = &req
 	if s.remote {
 		s.req.URL = c.Request.URL
