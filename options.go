@@ -231,8 +231,8 @@ func isAddress(s string) bool {
 }
 
 // WithPublicURL sets the address under which the provider calls this endpoint, for schemes that sign
-// it. The query of a request is added if url has none. Default: https, the Host header and the
-// request's path and query, which is wrong behind most proxies that rewrite.
+// it. The query of a request is added if url has none, and replaces that of url if it begins with it. Default: https,
+// the Host header and the request's path and query, which is wrong behind most proxies that rewrite.
 func WithPublicURL(url string) EventOption {
 	return func(s *eventSettings) { s.url = url }
 }

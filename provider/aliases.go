@@ -107,11 +107,23 @@ var aliases = []alias{
 		name: "increase", title: "Increase", base: viaStandard, kind: "account.created",
 		differs: func(s *spec.Spec) {
 			// The body is the event as the API shows it.
+			decoded := svixVerify("webhook")
+			decoded.Key = spec.KeyWhsecOnly
+			s.Verify = []spec.Verify{decoded, timedMAC("Increase-Webhook-Signature", spec.RFC3339, 5*minute)}
+			s.Secret = "the event subscription's shared secret"
+			s.Headers = []string{"Webhook-*", "Increase-*"}
+			s.Event.Key = [][]spec.Value{{"id"}, {"json:$.id"}}
 			s.Event.Type, s.Event.Resource = []spec.Value{"json:$.category", "json:$.type"}, []spec.Value{"json:$.associated_object_id"}
 			s.Event.Time = []spec.Moment{at("json:$.created_at", spec.RFC3339)}
-			s.Example.Body, s.Example.Object = increaseExample, "account_in71c4amph0vgo2qllky"
+			s.Example.ID, s.Example.Body, s.Example.Object = "event_001dzz0r20rzr4zrhrr1364hy80", increaseExample, "account_in71c4amph0vgo2qllky"
+			s.Traps = append(s.Traps, "in Increase-Webhook-Signature, which came first, the time is a text and the whole secret is the key, whsec_ included")
 		},
-		sources: []spec.Source{usesScheme(), stated("fields", "increase.com/documentation/webhooks"), notSourced(sameID)},
+		sources: []spec.Source{
+			usesScheme(),
+			stated("its older signature", "Increase/increase-python: tests/api_resources/test_webhooks.py; Increase/increase-java"),
+			stated("fields, the body's id is the event's", "increase.com/documentation/webhooks"),
+			notSourced(sameID),
+		},
 	},
 	{
 		name: "lithic", title: "Lithic", base: viaStandard, kind: "card.created",
@@ -362,7 +374,7 @@ const liveblocksExample = `{
 }`
 
 const increaseExample = `{
-  "id": "event_001dzz0r20rzr4zrhrr1364hy80",
+  "id": "{{id}}",
   "created_at": "{{time}}",
   "category": "{{type}}",
   "associated_object_type": "account",

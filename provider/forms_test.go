@@ -479,7 +479,7 @@ func TestStabilityIsTheSendersOwn(t *testing.T) {
 	for _, a := range aliases {
 		s := a.spec()
 		sourced := slices.ContainsFunc(s.Sources, func(src spec.Source) bool {
-			return src.Confidence != spec.NotSourced && (strings.Contains(src.Fact, "id") || strings.Contains(src.Fact, "copies come"))
+			return src.Confidence != spec.NotSourced && (strings.Contains(src.Fact, "same id") || strings.Contains(src.Fact, "the id is") || strings.Contains(src.Fact, "id of each") || strings.Contains(src.Fact, "webhook-id for") || strings.Contains(src.Fact, "copies come"))
 		})
 		admitted := slices.ContainsFunc(s.Sources, func(src spec.Source) bool { return src.Confidence == spec.NotSourced && src.Fact == sameID })
 		if claims := s.Dedup.Retry != ""; claims != sourced || claims == admitted {
