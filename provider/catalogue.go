@@ -51,6 +51,7 @@ var catalogue = withAliases(map[string]func() spec.Spec{
 	"coinbase-commerce":      coinbaseCommerceSpec,
 	"contentful":             contentfulSpec,
 	"customerio":             customerIOSpec,
+	"datadog":                datadogSpec,
 	"discord":                discordSpec,
 	"discord-interactions":   discordInteractionsSpec,
 	"discourse":              discourseSpec,

@@ -127,6 +127,9 @@ func TestTwoEventsAreTwo(t *testing.T) {
 		{"typeform", "the token of the submission",
 			delivery{`{"event_id":"e1","event_type":"form_response_partial","form_response":{"token":"t"}}`, nil},
 			delivery{`{"event_id":"e2","event_type":"form_response","form_response":{"token":"t"}}`, nil}},
+		{"datadog", "the event, which is updated, and what joins those of one alert",
+			delivery{`{"id":"1","last_updated":"1","alert_cycle_key":"c","alert_transition":"Triggered"}`, nil},
+			delivery{`{"id":"1","last_updated":"2","alert_cycle_key":"c","alert_transition":"Recovered"}`, nil}},
 		{"pandadoc", "the document",
 			delivery{`[{"event":"document_state_changed","data":{"id":"d"}}]`, []string{"X-PandaDoc-Webhook-Event-Id", "1"}},
 			delivery{`[{"event":"document_state_changed","data":{"id":"d"}}]`, []string{"X-PandaDoc-Webhook-Event-Id", "2"}}},
@@ -302,7 +305,7 @@ func TestEventsWithoutAnIDPass(t *testing.T) {
 		"hcp-terraform": `{"notification_configuration_id":"n","notifications":[{"trigger":"verification"}]}`,
 		"easypost":      `{}`, "workos": `{}`, "typeform": `{"event_id":""}`, "mux": `{}`, "coinbase-commerce": `{"id":1,"event":{}}`,
 		"pandadoc": `[{"event":"document_state_changed","data":{"id":"d"}}]`, "greenhouse": `{"action":"ping"}`, "snyk": `{"project":{"id":"p"}}`,
-		"hasura": `{"event":{"data":{"new":{"id":1}}}}`, "monday": `{"event":{"subscriptionId":1,"pulseId":2}}`, "pusher": `{"events":[{"name":"n"}]}`,
+		"hasura": `{"event":{"data":{"new":{"id":1}}}}`, "monday": `{"event":{"subscriptionId":1,"pulseId":2}}`, "datadog": `{"title":"t"}`, "pusher": `{"events":[{"name":"n"}]}`,
 		"calendly": `{"event":"invitee.created"}`, "vercel": `{"id":"1","type":"t"}`, "lemon-squeezy": `{"meta":{"event_name":"e"},"data":{}}`,
 	} {
 		p := fake(t, name)

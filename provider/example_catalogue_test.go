@@ -202,6 +202,12 @@ func ExampleCustomerIO() {
 	// Output: email.delivered evt_1 json:$.event_id true
 }
 
+func ExampleDatadog() {
+	p := provider.Datadog("Bearer fake-secret")
+	show(p, sample(p, "evt_1", ""))
+	// Output: query_alert_monitor.Triggered 5:evt_113:177009150600032:d27b1a20a47fd14f054fc43cd9a52686 json:$.id + json:$.last_updated + hash:json:$ false
+}
+
 func ExampleDiscord() {
 	p := provider.Discord("00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff")
 	fmt.Println(p.Name(), p.Spec().Event.Key)
