@@ -31,7 +31,7 @@ func (p particular) Open(req *hookonce.Request) (*hookonce.Verified, error) {
 	case req.Method != http.MethodPost && len(req.Body) > 0:
 		return nil, errors.New("a greeting was read")
 	case req.Method != http.MethodPost && req.Header.Get("Sig") == "ok":
-		return &hookonce.Verified{Handshake: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
+		return &hookonce.Verified{Handshake: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>"), Header: map[string]string{"X-Hook-Secret": "c", "Set-Cookie": "c=1"}}}, nil
 	case req.Method != http.MethodPost:
 		return nil, &hookonce.RejectError{Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusMethodNotAllowed}
 	case string(req.Body) == "teapot":
@@ -108,7 +108,8 @@ func TestWebhookAnswersAsTheProviderWants(t *testing.T) {
 // What a handshake echoes is never a page, whatever the provider calls it.
 func TestWebhookGreetsAsInertText(t *testing.T) {
 	res, body := exchange(t, serveParticular(t, particular{}, succeed), "GET", "ok", "")
-	if body != "<hi>" || res.Header.Get("Content-Type") != "text/plain; charset=utf-8" || res.Header.Get("X-Content-Type-Options") != "nosniff" {
+	if body != "<hi>" || res.Header.Get("Content-Type") != "text/plain; charset=utf-8" || res.Header.Get("X-Content-Type-Options") != "nosniff" ||
+		res.Header.Get("X-Hook-Secret") != "c" || res.Header.Get("Set-Cookie") != "" {
 		t.Errorf("answered %q with %v", body, res.Header)
 	}
 }

@@ -34,7 +34,7 @@ func (p particular) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	case r.Method != http.MethodPost && len(r.Body) > 0:
 		return nil, errors.New("a greeting was read")
 	case r.Method != http.MethodPost && strings.HasSuffix(r.URL, "?challenge"):
-		return &hookonce.Verified{Handshake: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>")}}, nil
+		return &hookonce.Verified{Handshake: &hookonce.Answer{ContentType: "text/html", Body: []byte("<hi>"), Header: map[string]string{"X-Hook-Secret": "c", "Set-Cookie": "c=1"}}}, nil
 	case r.Method != http.MethodPost:
 		return nil, &hookonce.RejectError{Reason: hookonce.ReasonHandshakeRefused, Status: http.StatusMethodNotAllowed}
 	}
@@ -119,6 +119,15 @@ func TestEventsWithGET(t *testing.T) {
 	changed.Header = get.Header
 	if w := serve(g, changed); w.Code != 401 || len(j.events) != 1 {
 		t.Errorf("another query is answered %d", w.Code)
+	}
+}
+
+// TestHandshakeIsAnsweredInItsHeader: with what a stranger may have there, and nothing else.
+func TestHandshakeIsAnsweredInItsHeader(t *testing.T) {
+	g := newGate(t, func(o *ingest.Options) { o.Sources[0].Provider = particular{} })
+	w := serve(g, httptest.NewRequest(http.MethodGet, ingest.PathPrefix+"billing?challenge", nil))
+	if h := w.Header(); w.Code != 200 || h.Get("X-Hook-Secret") != "c" || h.Get("Set-Cookie") != "" {
+		t.Errorf("answered %d %v", w.Code, h)
 	}
 }
 

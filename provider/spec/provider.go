@@ -80,8 +80,8 @@ func (s Spec) secretHeaders() []string {
 }
 
 // Open verifies the request and extracts its events. It never panics, whatever the bytes, and blocks
-// only where the sender's keys have to be fetched (PayPal, Plaid, Circle, Amazon SNS, eBay, Google, Kinde, Event Grid with Entra). An error that is
-// no *[hookonce.RejectError] means that it could not be decided now.
+// only where the sender's keys have to be fetched (PayPal, Plaid, Circle, Amazon SNS, eBay, Google, Kinde,
+// Event Grid with Entra). An error that is no *[hookonce.RejectError] means that it could not be decided now.
 //
 // A request whose signature is valid but whose body cannot be read yields one event and the reason in Unreadable,
 // unless the specification takes nothing from the body. The event has the key, the type and whatever else the header
