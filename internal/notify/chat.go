@@ -75,9 +75,7 @@ func newService(address string) (types.Service, error) {
 		restrain(s.GetHTTPClient())
 	case *ntfy.Service: // takes a client, and shows none
 		c := &http.Client{Transport: &http.Transport{
-			Proxy:             http.ProxyFromEnvironment,
-			TLSClientConfig:   &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: s.Config.DisableTLSVerification},
-			DisableKeepAlives: true, // there is one for each message
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: s.Config.DisableTLSVerification},
 		}}
 		restrain(c)
 		s.SetHTTPClient(c)
@@ -103,12 +101,16 @@ func RestrainDefaults() {
 var errRedirect = errors.New("it answered with a redirect")
 
 // restrain has a client give up, and take a redirect for a failure: the address is what was meant, and is in the Referer of what
-// would follow.
+// would follow. A transport that the client does not share goes by the proxy of the environment, as the others do, and keeps no
+// connection.
 func restrain(c *http.Client) {
 	if c.Timeout == 0 || c.Timeout > chatTime {
 		c.Timeout = chatTime
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return errRedirect }
+	if own, ok := c.Transport.(*http.Transport); ok { // of one service, which is there for one message
+		own.Proxy, own.DisableKeepAlives = http.ProxyFromEnvironment, true
+	}
 }
 
 // direct makes the requests that were asked for, and none that an answer asked for.
