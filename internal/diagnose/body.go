@@ -326,12 +326,42 @@ func (s *search) forms() iter.Seq[change] {
 			note{BodyParsed, "the body is a form in which + is not written as %2B, and so stands for a space", "take the bytes as they came, or give the fields to curl with --data-urlencode"}) {
 			return
 		}
+		for _, fields := range decodedForms(string(body)) {
+			if !as([]byte(fields), form, note{BodyParsed, "the body is a form whose fields were decoded", beforeIt}) {
+				return
+			}
+		}
 		if !json.Valid(body) && bytes.IndexByte(body, '=') > 0 {
 			if again, err := url.ParseQuery(string(body)); err == nil {
 				_ = as([]byte(again.Encode()), form, note{BodyParsed, "the fields of the form are in another order or written in another way than the sender's", beforeIt})
 			}
 		}
 	}
+}
+
+// decodedForms returns the forms that a text may have been whose fields were decoded, so that what belongs to a value may look like
+// the end of its field: with each + as it stands, or as a space where it does not begin a value.
+func decodedForms(body string) []string {
+	if !strings.Contains(body, "=") || len(body) > maxAnew || strings.HasPrefix(body, "{") {
+		return nil
+	}
+	var literal, spaced []string
+	for field := range strings.SplitSeq(body, "&") {
+		name, text, ok := strings.Cut(field, "=")
+		last := len(literal) - 1
+		if !ok && last >= 0 {
+			literal[last] += url.QueryEscape("&" + field)
+			spaced[last] += url.QueryEscape("&" + strings.ReplaceAll(field, "+", " "))
+			continue
+		}
+		begin := ""
+		if rest, plus := strings.CutPrefix(text, "+"); plus {
+			begin, text = "%2B", rest
+		}
+		literal = append(literal, url.QueryEscape(name)+"="+begin+url.QueryEscape(text))
+		spaced = append(spaced, url.QueryEscape(name)+"="+begin+url.QueryEscape(strings.ReplaceAll(text, "+", " ")))
+	}
+	return []string{strings.Join(literal, "&"), strings.Join(spaced, "&")}
 }
 
 // formEscapes returns a text as it may be written in a form: encoders differ in *, ~ and the space.
@@ -390,7 +420,10 @@ func (c Capture) sorted() (Cause, bool) {
 	return Cause{Word: BodyWrittenAnew, Text: "the body may be JSON that was parsed and written anew, since all its names stand in alphabetical order; or else the secret is another one", Mend: beforeIt}, true
 }
 
-// inOrder reports whether a document has at least eight names that could stand in another order, and none does.
+// leastInOrder is how many names must stand behind the one before them: by chance so many do in one of a hundred documents.
+const leastInOrder = 4
+
+// inOrder reports whether a document has that many names that could stand in another order, and none does.
 func inOrder(body []byte) bool {
 	type object struct {
 		last string
@@ -403,7 +436,7 @@ func inOrder(body []byte) bool {
 	for {
 		token, err := d.Token()
 		if err != nil {
-			return err == io.EOF && names >= 8
+			return err == io.EOF && names >= leastInOrder
 		}
 		if text, is := token.(string); is && len(open) > 0 && open[len(open)-1].name {
 			o := &open[len(open)-1]
@@ -441,7 +474,7 @@ func (c Capture) damage() (Cause, bool) {
 		return Cause{Word: BodyEmpty, Text: "the body is empty: something read it before it was captured, or it was not captured", Mend: "capture the request before anything else reads its body"}, true
 	case err == nil && length != len(body) && header.Get("Content-Encoding") == "":
 		return Cause{Word: BodyCut, Text: "the body has " + strconv.Itoa(len(body)) + " bytes, and the header Content-Length says " + strconv.Itoa(length), Mend: "capture all of it, and nothing else"}, true
-	case c.Spec.Example.Form == "" && json.Valid([]byte(c.Spec.Example.Body)) && bytes.IndexAny(bytes.TrimSpace(body), "{[") == 0 && !json.Valid(body):
+	case c.Spec.Example.Form == "" && c.Spec.Example.Body != "" && bytes.IndexAny(bytes.TrimSpace(body), "{[") == 0 && !json.Valid(body):
 		return Cause{Word: BodyCut, Text: "the body begins as JSON and is none: a part of it is missing, or it was changed", Mend: "capture all of it, and nothing else"}, true
 	case bytes.Contains(body, []byte("\ufffd")):
 		return Cause{Word: BodyCharset, Text: "the body has characters in it that stand for others that could not be read (U+FFFD)", Mend: asItCame}, true

@@ -23,7 +23,7 @@ func (c Capture) clock() Cause {
 	case !ok:
 		cause.Word, cause.Text, cause.Mend = TimeOld, "the signature is right, but the token with it is not valid at the time of arrival, "+now.UTC().Format(time.RFC3339), "give the time of its arrival with --now"
 	case other:
-		cause.Word, cause.Text, cause.Mend = TimeUnit, "the signature is right, but its time is in "+unitNames[unit]+", and the specification says something else", ownSpec+"below time: unit: "+string(unit)
+		cause.Word, cause.Text, cause.Mend = TimeUnit, "the signature is right, but its time is in "+unitNames[unit]+", and another unit is wanted", ownSpec+"below time: unit: "+string(unit)
 	case c.Arrived && near(now.Unix()/1000, signed):
 		cause.Word, cause.Text, cause.Mend = TimeUnit, "the signature is right, but --now is given in milliseconds", "give it in seconds: --now "+strconv.FormatInt(now.Unix()/1000, 10)
 	case !c.Arrived && word == TimeOld:

@@ -2,6 +2,8 @@ package diagnose
 
 import (
 	"net/http"
+	"net/netip"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,7 +24,7 @@ func (c Capture) guess(rejection *hookonce.RejectError) Cause {
 		case rejection.Reason == hookonce.ReasonSignatureMalformed:
 			looks = []look{c.empty, func() (Cause, bool) { return c.malformed(rejection) }}
 		default:
-			looks = []look{c.damage, c.shape, c.withoutType, c.withoutURL, c.lacksBeginning, c.sorted, c.other}
+			looks = []look{c.damage, c.shape, c.withoutType, c.withoutURL, c.localURL, c.lacksBeginning, c.sorted, c.other}
 		}
 	}
 	for _, look := range looks {
@@ -163,6 +165,23 @@ func (c Capture) withoutURL() (Cause, bool) {
 		return Cause{}, false
 	}
 	return Cause{Word: URLMissing, Text: "the signature covers the URL, which is not given", Mend: "give the URL that the sender called with --url, or with --signed-url where it is registered with the sender as another one"}, true
+}
+
+// localURL finds that the URL is covered, and that no sender outside can have called the one that is given.
+func (c Capture) localURL() (Cause, bool) {
+	u, err := url.Parse(signedURL(c.Settings.URL, c.Request.URL))
+	if !c.Spec.SignsURL() || err != nil || u.Hostname() == "" {
+		return Cause{}, false
+	}
+	host := u.Hostname()
+	at, err := netip.ParseAddr(host)
+	if err == nil && !at.IsLoopback() && !at.IsPrivate() && !at.IsLinkLocalUnicast() {
+		return Cause{}, false
+	}
+	if local := strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || strings.HasSuffix(host, ".localhost"); err != nil && strings.Contains(host, ".") && !local {
+		return Cause{}, false
+	}
+	return Cause{Word: URLHost, Text: "the URL is one that only this network knows, and the sender called another one", Mend: registerIt + ", such as that of the tunnel or the proxy"}, true
 }
 
 // unusable says that a secret has no form that the sender has.

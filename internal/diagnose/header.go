@@ -36,13 +36,14 @@ func carriers(known spec.Spec) (names []string) {
 
 // squashed is a header's name without what frameworks and proxies do to it.
 func squashed(name string) string {
+	name = strings.TrimPrefix(strings.ToLower(name), "x-")
 	name = strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r == '.' || r == ' ' {
 			return -1
 		}
 		return r
-	}, strings.ToLower(name))
-	for _, prefix := range []string{"redirect", "http", "xforwarded", "xoriginal", "xamznremapped", "headers", "header"} {
+	}, name)
+	for _, prefix := range []string{"redirect", "http", "x", "forwarded", "original", "amznremapped", "headers", "header"} {
 		if rest := strings.TrimPrefix(name, prefix); rest != "" {
 			name = rest
 		}

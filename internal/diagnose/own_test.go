@@ -49,7 +49,7 @@ func TestOwnSpecification(t *testing.T) {
 		{"key", plain(spec.Verify{Key: spec.KeyHex}), plain(spec.Verify{}), strings.Repeat("0f", 32), diagnose.SecretEncoding, "the secret was encoded in hexadecimal once more", ""},
 		{"no time", timed(spec.Verify{}), untimed(spec.Verify{}), "", diagnose.SignatureContent, "the secret is right, but the signature covers the time, a dot and the body, and the specification says something else", `write sign: ["ts", "const:.", "body"] and time: {in: part:t=}`},
 		{"a time too much", untimed(spec.Verify{}), timed(spec.Verify{}), "", diagnose.SignatureContent, "the secret is right, but the signature covers the body alone, and the specification says something else", `write sign: ["body"]`},
-		{"unit", milli, timed(spec.Verify{}), "", diagnose.TimeUnit, "the signature is right, but its time is in milliseconds, and the specification says something else", "unit: ms"},
+		{"unit", milli, timed(spec.Verify{}), "", diagnose.TimeUnit, "the signature is right, but its time is in milliseconds, and another unit is wanted", "unit: ms"},
 		{"content", func() spec.Verify { v := plain(spec.Verify{}); v.Sign = []spec.Value{"url", "body"}; return v }(), plain(spec.Verify{}), "", diagnose.SignatureContent, "the secret is right, but the signature covers the URL and the body, and the specification says something else", `write sign: ["url", "body"]`},
 	} {
 		secret := c.secret
@@ -118,6 +118,13 @@ func TestForms(t *testing.T) {
 	}{
 		{"no type", func(c *diagnose.Capture) { c.Request.Header.Del("Content-Type") }, diagnose.ContentType, "the secret is right, but the body is a form, and the header Content-Type does not say so"},
 		{"+", bodyIs(func(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "%2B", "+")) }), diagnose.BodyParsed, "the secret is right, but the body is a form in which + is not written as %2B, and so stands for a space"},
+		{"decoded", func(c *diagnose.Capture) {
+			c.Request.Body = []byte("Body=bread+%26+cheese&From=%2B15005550006")
+			p, _ := spec.New(c.Spec, c.Settings)
+			_ = p.Sign(c.Request)
+			c.Request.Body = []byte("Body=bread & cheese&From=+15005550006")
+		}, diagnose.BodyParsed, "the secret is right, but the body is a form whose fields were decoded"},
+		{"a tunnel", func(c *diagnose.Capture) { c.Settings.URL, c.Request.URL = "", "http://localhost:3000/in/hooks" }, diagnose.URLHost, "the URL is one that only this network knows, and the sender called another one"},
 		{"a port", func(c *diagnose.Capture) { c.Settings.URL = "https://shop.example/in/hooks/" }, diagnose.URLPath, "the secret is right, but the URL has a slash at its end, and the signed one has none"},
 		{"a proxy", func(c *diagnose.Capture) {
 			c.Settings.URL, c.Request.URL = "", "http://10.0.0.7:3000/in/hooks"
