@@ -20,9 +20,7 @@ func airwallexSpec() spec.Spec {
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.id"}},
 			Type:     []spec.Value{"json:$.name"},
-			Time:     []spec.Moment{at("json:$.created_at", spec.RFC3339), at("json:$.createdAt", spec.RFC3339)},
 			Resource: []spec.Value{"json:$.data.object.id"},
-			Tenant:   []spec.Value{"json:$.account_id", "json:$.accountId"},
 		},
 		Dedup:   spec.Dedup{Retry: spec.Stable},
 		Limits:  spec.Limits{Retry: 3 * day},
@@ -31,7 +29,7 @@ func airwallexSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("key is the same in retries, retries for about three days, only 200 accepts", "airwallex.com/docs/developer-tools/webhooks/webhooks-overview"),
 			reported("signature, unit of the time", "hookdeck/webhook-skills: airwallex-webhooks; webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),
-			reported("fields", "Airwallex documentation, quoted by integrations"),
+			reported("fields", "juspay/hyperswitch: crates/hyperswitch_connectors/src/connectors/airwallex/transformers.rs"),
 			notSourced("deadline"),
 			notSourced("whether the key is the same when an event is sent again by hand"),
 		},

@@ -30,7 +30,8 @@ func checkoutSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature over the raw body, retries, delivery at least once, no order", "checkout.com/docs/workflows; checkout.com/docs/workflows/set-up-your-webhook-receiver"),
 			stated("deadline, the secret is the receiver's choice", "checkout.com/docs/business-operations/use-the-dashboard/developers/webhooks"),
-			reported("key, fields", "inferred: id is that of the event, under which the API has it"),
+			reported("fields", "juspay/hyperswitch: crates/hyperswitch_connectors/src/connectors/checkout/transformers.rs"),
+			reported("key", "inferred: id is that of the event, under which the API has it"),
 			stated("authentication_failed may be no JSON", "checkout/checkout-sdk-node: src/services/webhook-utils.js"),
 			notSourced("whether the key is the same in a retry"),
 		},

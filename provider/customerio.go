@@ -31,7 +31,7 @@ func customerIOSpec() spec.Spec {
 			stated("deadline", "docs.customer.io/api/webhooks"),
 			reported("signature", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts; hookdeck/webhook-skills: customerio-webhooks"),
 			reported("object_type and metric are the type", "hookdeck/webhook-skills: customerio-webhooks"),
-			reported("key", "inferred: event_id is that of the event"),
+			reported("key, fields", "integrations that take them apart; inferred: event_id is that of the event"),
 			notSourced("how long it retries"),
 			notSourced("whether the key is the same in a retry"),
 		},

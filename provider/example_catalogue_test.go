@@ -283,7 +283,7 @@ func ExampleFigma() {
 func ExampleFintoc() {
 	p := provider.Fintoc("whsec_fake")
 	show(p, sample(p, "evt_1", ""))
-	// Output: payment_intent.succeeded evt_1 json:$.id true
+	// Output: evt_1 json:$.id true
 }
 
 func ExampleFlutterwave() {
@@ -307,7 +307,7 @@ func ExampleForgejo() {
 func ExampleFront() {
 	p := provider.Front("fake-secret")
 	show(p, sample(p, "evt_1", ""))
-	// Output: inbound_received 5:evt_111:cmp_example json:$.payload.id + json:$.authorization.id true
+	// Output: inbound_received 16:inbound_received5:evt_114:1770091506.12311:cmp_example json:$.type + json:$.payload.id + json:$.payload.emitted_at + json:$.authorization.id true
 }
 
 func ExampleGhost() {
@@ -523,7 +523,7 @@ func ExampleMidtrans() {
 func ExampleModernTreasury() {
 	p := provider.ModernTreasury("fake-secret")
 	show(p, sample(p, "evt_1", ""))
-	// Output: completed evt_1 header:X-Webhook-ID false
+	// Output: evt_1 header:X-Webhook-ID false
 }
 
 func ExampleMollie() {

@@ -35,7 +35,7 @@ func fastSpringSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature", "developer.fastspring.com/docs/message-security"),
 			stated("batches, key is the same in retries and another when sent again by hand, a copy may be updated", "developer.fastspring.com/docs/webhooks-overview"),
-			reported("fields", "hookdeck/webhook-skills: fastspring-webhooks"),
+			reported("fields", "integrations that log what they receive; hookdeck/webhook-skills: fastspring-webhooks"),
 			reported("the secret is the receiver's choice", "inferred: it is entered in a field of the webhook"),
 			notSourced("how long it retries"),
 			notSourced("deadline"),

@@ -17,24 +17,22 @@ func fintocSpec() spec.Spec {
 		Secret: "the secret of the webhook endpoint",
 		Verify: []spec.Verify{timedMAC("Fintoc-Signature", spec.Seconds, 5*minute)},
 		Event: spec.Extract{
-			Key:      [][]spec.Value{{"json:$.id"}},
-			Type:     []spec.Value{"json:$.type"},
-			Time:     []spec.Moment{at("json:$.created_at", spec.RFC3339)},
-			Resource: []spec.Value{"json:$.data.id"},
+			Key: [][]spec.Value{{"json:$.id"}},
 		},
 		Dedup:   spec.Dedup{Retry: spec.Stable},
 		Headers: []string{"Fintoc-*"},
-		Example: spec.Template{ID: "evt_example1001example", Type: "payment_intent.succeeded", Object: "pi_example1001example", Body: fintocExample},
+		Example: spec.Template{ID: "evt_example1001example", Body: fintocExample},
 		Sources: []spec.Source{
 			stated("key recognises a retry", "docs.fintoc.com/docs/resources/webhooks-walkthrough/webhooks-good-practices"),
 			stated("any 2xx accepts, up to 17 retries that begin after 3 seconds", "docs.fintoc.com/guides/resources/webhooks-walkthrough/webhooks-creating-guide"),
 			reported("signature, tolerance", "a verifier in Rust that quotes Fintoc's documentation, Validating webhooks"),
-			reported("fields", "Fintoc documentation, Events, quoted"),
+			notSourced("other fields than the id"),
 			notSourced("how long the retries go on"),
 			notSourced("deadline"),
 		},
 		Traps: []string{
-			"the id in data is that of the payment: as the key it loses every later event about it",
+			"what an event is about is read by its handler: no type is taken from it here",
+			"an id is to be remembered for as long as the retries go on, which is not stated: keep keys for as long as you can",
 		},
 	}
 }
@@ -42,11 +40,11 @@ func fintocSpec() spec.Spec {
 const fintocExample = `{
   "id": "{{id}}",
   "object": "event",
-  "type": "{{type}}",
+  "type": "payment_intent.succeeded",
   "mode": "test",
   "created_at": "{{time}}",
   "data": {
-    "id": "{{object}}",
+    "id": "pi_example1001example",
     "object": "payment_intent",
     "amount": 4200,
     "currency": "CLP",

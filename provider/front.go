@@ -6,7 +6,7 @@ import "github.com/hookonce/hookonce/provider/spec"
 // The secrets are the signing keys of the app. It panics if a secret is missing or empty. The request that validates the
 // endpoint is answered.
 //
-// The key is the id of the event in the payload, which the signature covers. A time is signed, but not checked against a
+// The key is made of the type, and the id and time of the event in the payload, all of which the signature covers. A time is signed, but not checked against a
 // tolerance unless [spec.Settings.Tolerance] says so: Front states none.
 func Front(secrets ...string) *spec.Provider {
 	return must(spec.New(frontSpec(), spec.Settings{Secrets: spec.Secrets(secrets...), Handshakes: true}))
@@ -19,7 +19,7 @@ func frontSpec() spec.Spec {
 		Secret: "the application's signing key",
 		Verify: []spec.Verify{timed(headerMAC("X-Front-Signature", "", spec.Base64, "ts", "const::", "body"), "header:X-Front-Request-Timestamp", spec.Millis, 0)},
 		Event: spec.Extract{
-			Key:      [][]spec.Value{{"json:$.payload.id", "json:$.authorization.id?"}},
+			Key:      [][]spec.Value{{"json:$.type", "json:$.payload.id", "json:$.payload.emitted_at", "json:$.authorization.id?"}},
 			Type:     []spec.Value{"json:$.type"},
 			Time:     []spec.Moment{at("json:$.payload.emitted_at", spec.Seconds)},
 			Resource: []spec.Value{"json:$.payload.conversation.id"},
@@ -37,7 +37,7 @@ func frontSpec() spec.Spec {
 			stated("signature, unit of the time, validation of the endpoint", "dev.frontapp.com/docs/application-webhooks"),
 			stated("rule webhooks are signed with SHA-1", "dev.frontapp.com/docs/rule-webhooks"),
 			reported("answer to the challenge", "skillrecordings/support: front-webhook; hookdeck/webhook-skills: frontapp-webhooks"),
-			reported("key, fields", "inferred: the payload is the event, under whose id the API has it"),
+			reported("key, fields", "inferred: the payload is the event, under whose id the API has it; type and time keep apart what might share one"),
 			notSourced("retries"),
 			notSourced("deadline"),
 		},

@@ -22,7 +22,7 @@ var schemes = []string{"hmac", "standard", "svix"}
 // secret itself, such as X-Gitlab-Token, are passed on by nobody.
 var documented = map[string]string{
 	"circle":            "X-Circle-Signature X-Circle-Key-Id",
-	"modern-treasury":   "X-Signature X-Webhook-ID X-Topic",
+	"modern-treasury":   "X-Signature X-Webhook-ID",
 	"mercado-pago":      "X-Signature X-Request-Id",
 	"paymongo":          "Paymongo-Signature",
 	"fastspring":        "X-FS-Signature",

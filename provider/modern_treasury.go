@@ -17,29 +17,25 @@ func modernTreasurySpec() spec.Spec {
 		Secret: "the webhook key, in the developer settings",
 		Verify: []spec.Verify{bodyMAC("X-Signature", "", spec.Hex)},
 		Event: spec.Extract{
-			Key:      [][]spec.Value{{"header:X-Webhook-ID"}},
-			Type:     []spec.Value{"json:$.event"},
-			Resource: []spec.Value{"json:$.data.id"},
+			Key: [][]spec.Value{{"header:X-Webhook-ID"}},
 		},
 		Dedup:   spec.Dedup{Retry: spec.Stable},
 		Answer:  spec.Answer{Deadline: 5 * second},
-		Headers: []string{"X-Webhook-ID", "X-Signature", "X-Topic"},
+		Headers: []string{"X-Webhook-ID", "X-Signature"},
 		Example: spec.Template{
 			ID:     "5a0e1a2b-0000-4000-8000-000000001001",
-			Type:   "completed",
-			Object: "6b1f2b3c-0000-4000-8000-000000001001",
-			Header: map[string]string{"X-Webhook-ID": "{{id}}", "X-Topic": "payment_order"},
+			Header: map[string]string{"X-Webhook-ID": "{{id}}"},
 			Body:   modernTreasuryExample,
 		},
 		Sources: []spec.Source{
 			stated("signature", "Modern-Treasury/modern-treasury-node: src/resources/webhooks.ts"),
 			stated("key recognises copies, deadline, any 2xx accepts", "docs.moderntreasury.com/reference/webhooks"),
-			reported("fields, X-Topic", "Modern Treasury documentation, Webhooks, quoted"),
+			notSourced("fields of the body"),
 			notSourced("how long it retries"),
 			notSourced("whether the key is the same when an event is sent again by hand"),
 		},
 		Traps: []string{
-			"the id in data is that of the payment order: as the key it loses every later state of it",
+			"the id of a payment order as the key loses every later state of it",
 			"the key is not signed: whoever replays a captured request can change it",
 			"the sender waits five seconds only",
 			"many senders have a header X-Signature: it says nothing about who sends",
@@ -48,9 +44,9 @@ func modernTreasurySpec() spec.Spec {
 }
 
 const modernTreasuryExample = `{
-  "event": "{{type}}",
+  "event": "completed",
   "data": {
-    "id": "{{object}}",
+    "id": "6b1f2b3c-0000-4000-8000-000000001001",
     "object": "payment_order",
     "live_mode": false,
     "created_at": "{{time}}",

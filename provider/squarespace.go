@@ -27,11 +27,10 @@ func squarespaceSpec() spec.Spec {
 			Tenant:       []spec.Value{"json:$.websiteId"},
 		},
 		Headers: []string{"Squarespace-*"},
-		Example: spec.Template{ID: "58ff3a7e-0000-4000-8000-000000001001", Type: "order.create", Object: "585d498fdee9f31a60284a37", Body: squarespaceExample},
+		Example: spec.Template{ID: "5c2ba184b63ed3cb411ce2b1", Type: "order.create", Object: "585d498fdee9f31a60284a37", Body: squarespaceExample},
 		Sources: []spec.Source{
-			stated("header, where the secret comes from", "developers.squarespace.com/webhooks/overview"),
+			stated("header, key is unique, fields, where the secret comes from", "developers.squarespace.com/webhooks/overview"),
 			reported("signature, the secret is decoded", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),
-			reported("key, fields", "Squarespace documentation, Webhooks overview, quoted"),
 			notSourced("whether the key is the same in a retry"),
 			notSourced("retries"),
 			notSourced("deadline"),
