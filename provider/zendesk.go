@@ -34,6 +34,28 @@ func zendeskSpec() spec.Spec {
 		Order:   &spec.Order{By: "json:$.time", Unit: spec.RFC3339, Advisory: true},
 		Answer:  spec.Answer{Deadline: 10 * second},
 		Headers: []string{"X-Zendesk-*"},
+		Reconcile: &spec.Reconcile{
+			Servers: []spec.Server{{Name: "live", URL: "https://{subdomain}.zendesk.com"}},
+			Settings: []spec.Setting{
+				{Name: "subdomain", Help: "the first part of the account's address"},
+				{Name: "webhook", Help: "the webhook's id"},
+			},
+			Auth: spec.Auth{Kind: spec.AuthBasic, Token: "an administrator's address/token:API token, as in me@example.com/token:..."},
+			List: spec.List{
+				Path:      "/api/v2/webhooks/{webhook}/invocations?page[size]=100&filter[from_ts]={since}&filter[to_ts]={until}",
+				Items:     "$.invocations",
+				Page:      &spec.Page{Kind: spec.PageCursor, In: "$.meta.after_cursor", Param: "page[after]", More: "$.meta.has_more"},
+				ID:        "$.id",
+				Time:      &spec.ListedTime{In: "$.latest_completed_at"},
+				Delivered: &spec.Condition{In: "$.status", Is: []string{"success"}},
+			},
+			Window: 7 * day,
+			Rights: "an administrator's token",
+			Notes: []string{
+				"the list names invocations and not events, so nothing can be compared: what Zendesk did not deliver is reported",
+				"no API sends an event again",
+			},
+		},
 		Example: spec.Template{
 			ID:     "2b24ef10-19d4-4740-93cf-8f98ec4776c0",
 			Type:   "zen:event-type:ticket.status_changed",
@@ -55,6 +77,8 @@ func zendeskSpec() spec.Spec {
 			reported("deadline", "Hookdeck's guide to Zendesk webhooks"),
 			notSourced("how long it retries"),
 			notSourced("tolerance of the signed time"),
+			reported("list of invocations, its pages, filters and window", "botbrains-io/python-zendesk, made from Zendesk's OpenAPI: src/zendesk/models/listwebhookinvocationsop.py, docs/sdks/webhookinvocations/README.md"),
+			reported("only id, time and status of an invocation are relied on", "the same; where an attempt has the request is not sourced"),
 		},
 		Traps: []string{
 			"X-Zendesk-Webhook-Id is the webhook itself and the same for all its requests: as the key it loses everything after the first",

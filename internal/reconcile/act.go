@@ -10,6 +10,9 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
+// maxReasons is how many reasons of failures a report tells apart.
+const maxReasons = 50
+
 // act does what was asked for about a missing event. Only what ends the whole run is an error: the others are told in the
 // report.
 func (r *run) act(ctx context.Context, p *pending) error {
@@ -45,7 +48,11 @@ func (r *run) count(m *Missing) {
 		if r.report.Failures == nil {
 			r.report.Failures = map[string]int{}
 		}
-		r.report.Failures[m.Why]++
+		why := m.Why
+		if _, known := r.report.Failures[why]; !known && len(r.report.Failures) >= maxReasons {
+			why = "other reasons"
+		}
+		r.report.Failures[why]++
 	}
 }
 
@@ -67,14 +74,14 @@ func (r *run) redeliver(ctx context.Context, p *pending) error {
 	if p.again == "" {
 		return m.fail(ctx, errors.New("the sender does not send this entry again"))
 	}
-	if _, is := r.again[p.again]; is {
-		m.Outcome = Redelivered
-		return nil
+	err, asked := r.again[p.again]
+	if !asked {
+		err = r.client.redeliver(ctx, p.again)
+		r.again[p.again] = err
 	}
-	if err := r.client.redeliver(ctx, p.again); err != nil {
+	if err != nil {
 		return m.fail(ctx, err)
 	}
-	r.again[p.again] = struct{}{}
 	m.Outcome = Redelivered
 	return nil
 }

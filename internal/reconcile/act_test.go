@@ -163,6 +163,40 @@ func TestBatch(t *testing.T) {
 	})
 }
 
+// TestBatchFails: an entry that is not sent again is not asked for a second time.
+func TestBatchFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		list := listOf(batchPage)
+		w := newWorld(t, &reconciletest.Server{Intercept: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPost {
+				asked++
+				w.WriteHeader(422)
+				return true
+			}
+			return list(w, r)
+		}}, batch)
+		w.opts.Redeliver = true
+		if r := w.mustRun(); asked != 1 || r.Failed != 2 {
+			t.Errorf("%d requests, %+v", asked, r)
+		}
+	})
+}
+
+// TestReasons tells a bounded number of reasons apart.
+func TestReasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Size: 200, Kind: spec.PageCursor})
+		w.server.Add(entries(200)...)
+		w.opts.Ingest = func(_ context.Context, event hookonce.Event) (bool, error) {
+			return false, errors.New("no room for " + event.Key)
+		}
+		if r := w.mustRun(); r.Failed != 200 || len(r.Failures) != 51 || r.Failures["other reasons"] != 150 {
+			t.Errorf("%d reasons, %d others", len(r.Failures), r.Failures["other reasons"])
+		}
+	})
+}
+
 // TestIngestBatch stores each event with its own body, and the headers of the webhook.
 func TestIngestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -352,6 +352,16 @@ var standIns = map[string]*standIn{
 			"PUT https://demo.docusign.net/restapi/v2.1/accounts/acc-1/connect/envelopes/env-2/retry_queue",
 		},
 	},
+	"zendesk": {
+		secret: "fake-secret", token: "me@example.com/token:fake", with: map[string]string{"subdomain": "acme", "webhook": "01WH"},
+		header: http.Header{"Authorization": {"Basic bWVAZXhhbXBsZS5jb20vdG9rZW46ZmFrZQ=="}},
+		answers: map[string]string{
+			zendeskList: `{"invocations": [{"id": "01INV1", "latest_completed_at": "1999-12-31T12:00:00Z", "status": "server error"}, {"id": "01INV2", "latest_completed_at": "1999-12-31T12:00:01Z", "status": "success"}],
+				"meta": {"has_more": true, "after_cursor": "x="}, "links": {"next": "https://acme.zendesk.com/api/v2/webhooks/01WH/invocations?page[after]=x"}}`,
+			zendeskList + "&page[after]=x=": `{"invocations": [{"id": "01INV3", "latest_completed_at": "1999-12-31T12:00:02Z", "status": "circuit broken"}], "meta": {"has_more": false, "after_cursor": "y="}}`,
+		},
+		undelivered: []string{"01INV1", "01INV3"},
+	},
 	"workos": {
 		secret: "fake-secret", token: "sk_fake", with: map[string]string{"events": "user.created,dsync.user.updated"},
 		header: http.Header{"Authorization": {"Bearer sk_fake"}},
@@ -370,6 +380,7 @@ const (
 	paypalList     = "GET https://api-m.sandbox.paypal.com/v1/notifications/webhooks-events?page_size=100&start_time=" + since + "&end_time=" + until
 	chargebeeList  = "GET https://acme-test.chargebee.com/api/v2/events?limit=100&sort_by[asc]=occurred_at&occurred_at[after]=" + sinceUnix + "&occurred_at[before]=" + untilUnix
 	gocardlessList = "GET https://api-sandbox.gocardless.com/webhooks?limit=100&created_at[gte]=" + since + "&created_at[lte]=" + until
+	zendeskList    = "GET https://acme.zendesk.com/api/v2/webhooks/01WH/invocations?page[size]=100&filter[from_ts]=" + since + "&filter[to_ts]=" + until
 	workosList     = "GET https://api.workos.com/events?limit=100&order=asc&events[]=user.created&events[]=dsync.user.updated&range_start=" + since + "&range_end=" + until
 )
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -343,5 +344,34 @@ func TestAuth(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		})
+	}
+}
+
+// TestOverTheNetwork asks a server on this machine, over plain HTTP, which is permitted there alone; a redirect is not followed.
+func TestOverTheNetwork(t *testing.T) {
+	server := &reconciletest.Server{Kind: spec.PageURL, Size: 2}
+	web := httptest.NewServer(server)
+	defer web.Close()
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another server was asked, with %q", r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	all := entries(5)
+	server.Add(all...)
+	p, err := spec.New(server.Spec(web.URL), spec.Settings{Secrets: spec.Secrets(reconciletest.Secret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := reconcile.Options{Source: "billing", Provider: p, Token: reconciletest.Token, Ledger: &ledger{}, Since: time.Now().Add(-48 * time.Hour)}
+	r, err := reconcile.Run(t.Context(), opts)
+	if err != nil || r.Missing != 5 {
+		t.Errorf("%v, %+v", err, r)
+	}
+	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+		return true
+	}
+	if _, err = reconcile.Run(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "the token is not sent there") {
+		t.Error(err)
 	}
 }

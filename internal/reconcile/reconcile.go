@@ -207,7 +207,7 @@ type Report struct {
 	Events      []Missing `json:"events"`
 	Undelivered []Missing `json:"undelivered,omitempty"`
 
-	// Redelivered, Stored and Arrived count outcomes, and Failures the reasons of those that failed.
+	// Redelivered, Stored and Arrived count outcomes, and Failures the reasons of those that failed, fifty of them at most.
 	Redelivered int            `json:"redelivered,omitempty"`
 	Stored      int            `json:"stored,omitempty"`
 	Arrived     int            `json:"arrived,omitempty"`

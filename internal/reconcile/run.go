@@ -39,7 +39,7 @@ func Run(ctx context.Context, opts Options) (*Report, error) {
 	if err := c.canAct(); err != nil {
 		return nil, err
 	}
-	r := &run{opts: &opts, client: c, lister: newLister(c, &opts), pending: map[string]*pending{}, decided: map[sum]struct{}{}, again: map[string]struct{}{}}
+	r := &run{opts: &opts, client: c, lister: newLister(c, &opts), pending: map[string]*pending{}, decided: map[sum]struct{}{}, again: map[string]error{}}
 	r.report = &Report{Source: opts.Source, Provider: opts.Provider.Name(), Until: opts.Until, Window: c.spec.Window, Events: []Missing{}}
 	r.report.Since, r.report.Cut = r.lister.Since()
 	r.report.Settled = r.report.Since
@@ -79,9 +79,9 @@ type run struct {
 	order   []string            // of their keys
 	lost    []*pending          // without a key, and not delivered
 	bytes   int
-	decided map[sum]struct{}    // keys that are counted
-	again   map[string]struct{} // what was sent again
-	read    time.Time           // the time of the entry that was read last
+	decided map[sum]struct{} // keys that are counted
+	again   map[string]error // what was sent again, and what came of it
+	read    time.Time        // the time of the entry that was read last
 	done    int
 	todo    int
 }

@@ -422,8 +422,13 @@ func (r *Reconcile) checkList(all *Faults) {
 	if l.Page != nil {
 		all.add(within("list.page", l.Page.check(l.Body != "")))
 	}
-	if l.Event != nil {
+	switch {
+	case l.Event != nil:
 		all.add(within("list.event", l.Event.check()))
+	case !l.Failures && l.Delivered == nil:
+		all.add(fault("list.event", "is missing: say where an entry has the event; a list without events says at least which of them were not delivered (delivered or failures)"))
+	case r.Detail != nil:
+		all.add(fault("detail", "has the event's body, and the list has no event to begin with; add list.event"))
 	}
 	if r.Detail != nil {
 		all.add(within("detail.path", r.checkPath(r.Detail.Path)))

@@ -87,6 +87,8 @@ func TestReconcileFaults(t *testing.T) {
 		"reconcile.list.page.kind: a URL of the next page cannot carry the body of POST": func(_ *Spec, r *Reconcile) {
 			r.List.Method, r.List.Body, r.List.Page = "POST", "{}", &Page{Kind: PageLink}
 		},
+		"reconcile.list.event: is missing":                                   func(_ *Spec, r *Reconcile) { r.List.Event = nil },
+		"reconcile.detail: has the event's body":                             func(_ *Spec, r *Reconcile) { r.List.Event, r.List.Failures = nil, true },
 		"reconcile.list.event.body: is missing":                              func(_ *Spec, r *Reconcile) { r.List.Event = &Recorded{} },
 		"reconcile.list.event.header.Bad Name: is not a header name":         func(_ *Spec, r *Reconcile) { r.List.Event.Header = map[string]Path{"Bad Name": "$.id"} },
 		"reconcile.list.event: leads to no key":                              func(s *Spec, _ *Reconcile) { s.Event.Key = [][]Value{{"header:X-Id"}} },
