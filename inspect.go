@@ -18,6 +18,11 @@ type Inspector interface {
 	// ListClaims lists claims, those that were changed last first.
 	ListClaims(ctx context.Context, q ClaimQuery) ([]Claim, error)
 
+	// FindClaims returns the claims that a source has under the keys, in any order, in one question. Keys are in the form of
+	// [NormalKey]; those that no claim can have are left out. With more than [MaxFind] it fails. What is not among the claims
+	// was never claimed, or is purged.
+	FindClaims(ctx context.Context, source string, keys []string) ([]Claim, error)
+
 	// CountClaims counts the claims that are not done, by source and state. It looks at no more than limit of them, those
 	// that were changed longest ago first where the database has them in this order: if so many were counted in all, there
 	// may be more.
@@ -39,6 +44,9 @@ type Inspector interface {
 
 // MaxSources is how many sources an [Inspector] tells of.
 const MaxSources = 1000
+
+// MaxFind is how many keys [Inspector.FindClaims] takes at once.
+const MaxFind = 1000
 
 // ClaimQuery says which claims [Inspector.ListClaims] lists. Every field narrows it.
 type ClaimQuery struct {

@@ -24,6 +24,12 @@ func (s *Store) ListClaims(ctx context.Context, q hookonce.ClaimQuery) (found []
 	return found, err
 }
 
+// FindClaims implements [hookonce.Inspector].
+func (s *Store) FindClaims(ctx context.Context, source string, keys []string) (found []hookonce.Claim, err error) {
+	err = s.inspect("find claims", func(t *inspect.Tables) (err error) { found, err = t.FindClaims(ctx, source, keys); return err })
+	return found, err
+}
+
 // CountClaims implements [hookonce.Inspector].
 func (s *Store) CountClaims(ctx context.Context, limit int) (counts []hookonce.ClaimCount, err error) {
 	err = s.inspect("count claims", func(t *inspect.Tables) (err error) { counts, err = t.CountClaims(ctx, limit); return err })

@@ -17,6 +17,7 @@ func RunInspector[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	cfg.cases(t, "inspector", []txCase[Tx]{
 		{"an empty database has nothing", inspectNothing[Tx]},
 		{"claims by state, source, key and age", inspectClaims[Tx]},
+		{"many claims of a source by their keys", inspectManyKeys[Tx]},
 		{"pages of claims neither repeat nor leave out", inspectClaimPages[Tx]},
 		{"counts of claims are bounded", inspectClaimCounts[Tx]},
 		{"effects that are open, dead, and of a claim", inspectEffects[Tx]},
@@ -128,6 +129,55 @@ func inspectClaims[Tx any](t *testing.T, f *txFixture[Tx]) {
 	}
 	if found, err := i.ListClaims(ctx, hookonce.ClaimQuery{}); err != nil || len(found) > 0 {
 		t.Errorf("without a limit: %v, %v", found, err)
+	}
+}
+
+func inspectManyKeys[Tx any](t *testing.T, f *txFixture[Tx]) {
+	ctx, i := t.Context(), f.inspector(t)
+	f.mixed(t)
+	odd := []string{`a"b`, `a\b`, "a,b", "evt ", "évt", "EVT", "' OR ''='", strings.Repeat("k", hookonce.MaxKeyLen)}
+	for _, key := range odd {
+		_, err := f.Claim(ctx, request(key))
+		ok(t, err)
+	}
+	find := func(source string, keys ...string) string {
+		t.Helper()
+		found, err := i.FindClaims(ctx, source, keys)
+		ok(t, err)
+		var all []string
+		for _, c := range found {
+			all = append(all, c.Key+":"+string(c.State))
+		}
+		slices.Sort(all)
+		return strings.Join(all, " ")
+	}
+	if got, want := find("billing", "done", "dead", "failed", "stuck", "held", "done", "nothing"), "dead:dead done:done failed:failed held:processing stuck:processing"; got != want {
+		t.Errorf("of one source: %s, want %s", got, want)
+	}
+	if got, want := find("shop", "done", "dead"), "done:done"; got != want {
+		t.Errorf("of the other: %s, want %s", got, want)
+	}
+	if got := find("billing", "", "a\x00b", "\xff", strings.Repeat("k", hookonce.MaxKeyLen+1), "evt%", "Done") + find("nobody", "done") + find("", "done") + find("billing"); got != "" {
+		t.Errorf("of keys that no claim has: %s", got)
+	}
+	if found, err := i.FindClaims(ctx, request("").Source, odd); err != nil || len(found) != len(odd) {
+		t.Errorf("odd keys: %v, %v", refs(found), err)
+	}
+	want, err := f.Lookup(ctx, hookonce.Ref{Source: "billing", Key: "dead"})
+	ok(t, err)
+	found, err := i.FindClaims(ctx, "billing", []string{"dead"})
+	if err != nil || len(found) != 1 || !found[0].UpdatedAt.Equal(want.UpdatedAt) || !found[0].FirstSeen.Equal(want.FirstSeen) || found[0].LastError != want.LastError {
+		t.Errorf("found %+v, %v; Lookup has %+v", found, err, want)
+	}
+	many := []string{"done"}
+	for n := range hookonce.MaxFind - 1 {
+		many = append(many, fmt.Sprint("none_", n))
+	}
+	if got := find("billing", many...); got != "done:done" {
+		t.Errorf("among as many as may be: %s", got)
+	}
+	if _, err := i.FindClaims(ctx, "billing", append(many, "more")); err == nil {
+		t.Error("more keys than may be were taken")
 	}
 }
 

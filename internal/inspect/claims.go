@@ -121,6 +121,34 @@ func (t *Tables) claimsOfKey(ctx context.Context, q hookonce.ClaimQuery) ([]hook
 	return found, err
 }
 
+// FindClaims implements [hookonce.Inspector]. Each key is one look into the index of keys.
+func (t *Tables) FindClaims(ctx context.Context, source string, keys []string) (found []hookonce.Claim, err error) {
+	if len(keys) > hookonce.MaxFind {
+		return nil, fmt.Errorf("%d keys are asked for at once, and %d may be", len(keys), hookonce.MaxFind)
+	}
+	args := []any{source}
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
+		if key != "" && (hookonce.Ref{Source: source, Key: key}).Validate() == nil {
+			args = append(args, key)
+		}
+	}
+	if len(args) == 1 {
+		return nil, ctx.Err()
+	}
+	var marks strings.Builder
+	for n := 2; n <= len(args); n++ {
+		fmt.Fprintf(&marks, ", @%d", n)
+	}
+	text := "SELECT " + columns + " FROM {}claims WHERE source = @1 AND {key} IN (" + marks.String()[2:] + ")"
+	err = t.each(ctx, text, args, func(scan func(...any) error) error {
+		var c hookonce.Claim
+		err := scan(claimFields(&c)...)
+		found = append(found, c)
+		return err
+	})
+	return found, err
+}
+
 // latest returns the first of the claims, those that were changed last first.
 func latest(claims []hookonce.Claim, limit int) []hookonce.Claim {
 	slices.SortFunc(claims, func(a, b hookonce.Claim) int {

@@ -86,6 +86,11 @@ func (s *Store) ListClaims(_ context.Context, q hookonce.ClaimQuery) ([]hookonce
 	}), nil
 }
 
+// FindClaims implements [hookonce.Inspector].
+func (s *Store) FindClaims(_ context.Context, source string, keys []string) ([]hookonce.Claim, error) {
+	return slices.DeleteFunc(s.claims(), func(c hookonce.Claim) bool { return c.Source != source || !slices.Contains(keys, c.Key) }), nil
+}
+
 // CountClaims implements [hookonce.Inspector].
 func (s *Store) CountClaims(context.Context, int) ([]hookonce.ClaimCount, error) {
 	if s.World == Calm {
