@@ -67,6 +67,9 @@ func FuzzOpen(f *testing.F) {
 			if !refused(t, p, req) {
 				t.Fatalf("%s: accepted without a signature", p.Name())
 			}
+			if key := p.UnverifiedKey(req); key != hookonce.NormalKey(key) {
+				t.Fatalf("%s: the key %q of what is not verified", p.Name(), key)
+			}
 			if id, ok := strings.CutPrefix(string(p.Spec().Verify[0].ID), "header:"); ok {
 				req.Header.Set(id, "msg_1")
 			}
@@ -78,6 +81,9 @@ func FuzzOpen(f *testing.F) {
 				t.Fatalf("%s: signed, but %v", p.Name(), err)
 			}
 			checkDelivery(t, p, d)
+			if key := p.UnverifiedKey(req); len(p.Spec().Verify) == 1 && len(d.Events) > 0 && len(req.Body) <= 64<<10 && key != d.Events[0].Key {
+				t.Fatalf("%s: the key is %q, and was %q before it was verified", p.Name(), d.Events[0].Key, key)
+			}
 			if d.Proof.Covers == string(spec.CoversBody) && len(req.Body) > 0 {
 				req.Body[int(at)%len(req.Body)] ^= 1
 				if !refused(t, p, req) {

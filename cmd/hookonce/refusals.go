@@ -56,6 +56,9 @@ func printRefusals(w *env, list *api.RefusalList) {
 		if r.Body != nil {
 			line(w.out, "body", fmt.Sprintf("%d bytes, SHA-256 %s", r.Body.Bytes, clean(r.Body.SHA256)))
 		}
+		if r.Key != "" {
+			line(w.out, "key", clean(r.Key)+" (unverified)")
+		}
 		line(w.out, "look", clean(r.Verify))
 		fmt.Fprintln(w.out)
 	}

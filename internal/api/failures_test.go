@@ -107,15 +107,15 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("without any: %v", got)
 	}
 	r.refused.Add(refusals.Refusal{At: now, Source: "billing", Address: "192.0.2.1", Method: "POST", Path: "/in/billing", Status: 401, Reason: "signature_missing",
-		Words: "the header Stripe-Signature is absent", Header: "Stripe-Signature", Unverified: true, Headers: []string{"Content-Type"}, Body: refusals.BodyOf([]byte("{}"))})
+		Words: "the header Stripe-Signature is absent", Header: "Stripe-Signature", Unverified: true, Headers: []string{"Content-Type"}, Body: refusals.BodyOf([]byte("{}")), UnverifiedKey: "evt_1"})
 	r.refused.Add(refusals.Refusal{At: now, Method: "GET", Path: "/wp-admin", Status: 404, Reason: "unknown_source"})
 	got := r.get("/api/v1/sources/billing/refusals")["refusals"].([]any)[0].(map[string]any)
 	if got["verify"] != fmt.Sprintf("hookonce verify --provider stripe --secret env:BILLING_SECRET --now %d --body FILE -H 'Content-Type: VALUE'", now.Unix()) ||
-		got["missing_header"] != "Stripe-Signature" || fmt.Sprint(got["body"]) != "map[bytes:2 sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a]" {
+		got["missing_header"] != "Stripe-Signature" || got["unverified_key"] != "evt_1" || fmt.Sprint(got["body"]) != "map[bytes:2 sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a]" {
 		t.Errorf("it tells %v", got)
 	}
 	unknown := r.get("/api/v1/sources/-/refusals")["refusals"].([]any)
-	if len(unknown) != 1 || unknown[0].(map[string]any)["body"] != nil || unknown[0].(map[string]any)["verify"] != nil {
+	if len(unknown) != 1 || unknown[0].(map[string]any)["body"] != nil || unknown[0].(map[string]any)["verify"] != nil || unknown[0].(map[string]any)["unverified_key"] != nil {
 		t.Errorf("of unknown paths it tells %v", unknown)
 	}
 	r.expect(request("GET", "/api/v1/sources/nobody/refusals", nil), 404)

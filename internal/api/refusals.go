@@ -48,6 +48,7 @@ type Refusal struct {
 	Missing string    `json:"missing_header,omitempty" doc:"The header that was missing, if one was."`
 	Headers []string  `json:"headers" nullable:"false" doc:"The names of those that came."`
 	Body    *Body     `json:"body,omitempty" doc:"Missing: it was refused before its body was looked at."`
+	Key     string    `json:"unverified_key,omitempty" doc:"The key that the event would have, or the first of them, as the request says it. A stranger can have made it up: it is for finding a request, and proves nothing."`
 	Verify  string    `json:"verify,omitempty" doc:"The command that finds out more, with what is to be filled in in capitals. Missing: it has nothing to say about this."`
 }
 
@@ -90,7 +91,7 @@ func (a *api) refusals(_ context.Context, in *refusalsInput) (*answer[RefusalLis
 func newRefusal(r *refusals.Refusal, of *Source) Refusal {
 	one := Refusal{
 		At: r.At.UTC(), Address: r.Address, Method: r.Method, Path: r.Path, Status: r.Status, Reason: r.Reason, Words: r.Words,
-		Missing: r.Header, Headers: append([]string{}, r.Headers...), Verify: r.Command(of.Provider, of.Provider == customProvider),
+		Missing: r.Header, Headers: append([]string{}, r.Headers...), Key: r.UnverifiedKey, Verify: r.Command(of.Provider, of.Provider == customProvider),
 	}
 	if r.Body.Read {
 		one.Body = &Body{r.Body.Length, r.Body.SHA256}

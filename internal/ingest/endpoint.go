@@ -55,7 +55,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := e.now()
 	e.metrics.receivedAt(start)
 	trace := e.trace.Request(r, start)
-	var seen refusals.Body
+	var seen glimpse
 	a, err := e.handle(w, r, start, trace, &seen)
 	if err == nil {
 		a.write(w)
@@ -69,14 +69,15 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // handle takes one delivery from the wire to the journal. Whatever panics on the way is our fault,
-// and so an error that the sender is asked to retry. With an error it says what it has seen of the body.
-func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time, trace *tracing.Request, seen *refusals.Body) (a answer, err error) {
+// and so an error that the sender is asked to retry. With an error it says what it has seen of the request.
+func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time, trace *tracing.Request, seen *glimpse) (a answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{p, debug.Stack()}
 		}
 	}()
 	if err := e.admit(r, now); err != nil {
+		seen.key = e.unverifiedKey(r, nil)
 		return a, err
 	}
 	held := e.shares.reading.hold(e.allowlist.address(r), w)
@@ -86,10 +87,25 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time,
 	if err == nil {
 		a, err = e.take(r, raw, held, trace, now)
 	}
+	if err != nil {
+		seen.key = e.unverifiedKey(r, raw)
+	}
 	if err != nil && (whole || len(raw) > 0) {
-		*seen = refusals.BodyOf(raw)
+		seen.body = refusals.BodyOf(raw)
 	}
 	return a, err
+}
+
+// unverifiedKey returns the key that the event of a refused request would have (UnverifiedKey of a spec.Provider), empty if
+// the provider does not say.
+func (e *endpoint) unverifiedKey(r *http.Request, raw []byte) string {
+	p, says := e.source.Provider.(interface {
+		UnverifiedKey(req *hookonce.Request) string
+	})
+	if !says || !e.profile.Takes(r.Method) {
+		return ""
+	}
+	return p.UnverifiedKey(&hookonce.Request{Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: raw})
 }
 
 // take has a request verified and its events recorded.

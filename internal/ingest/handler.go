@@ -138,7 +138,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.ServeHTTP(w, r)
 		return
 	}
-	doors.unknown.refuse(w, r, refusals.Body{}, errUnknownSource)
+	doors.unknown.refuse(w, r, glimpse{}, errUnknownSource)
 }
 
 // PathPrefix is what the path of every source begins with.

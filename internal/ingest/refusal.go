@@ -186,11 +186,17 @@ func newRefuser(source string, o Options, m *metrics, log *refusals.Log, profile
 	return r
 }
 
+// glimpse is what was seen of a request before it was refused.
+type glimpse struct {
+	body refusals.Body
+	key  string // see [refusals.Refusal]
+}
+
 // refuse answers with the problem that err stands for. Every refusal of a webhook passes here, and here alone its
 // status is decided: that of the problem's type ([problem.Type]; 503 where the failure is ours), unless the provider
 // needs another one to send again, which its profile says ([hookonce.Profile]). A 503 always has a Retry-After. seen is
 // what is known of the body. It returns the status, when a sender that is hung up on has had time to read that.
-func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen refusals.Body, err error) int {
+func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen glimpse, err error) int {
 	p := refusalOf(err)
 	r.rejected[p].Inc()
 	own := *p
@@ -204,7 +210,7 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen refusals.
 	}
 	what := refusals.Refusal{
 		At: r.now(), Source: r.source, Address: r.allowlist.from(req), Method: req.Method, Path: shownPath(req), Status: own.Status,
-		Reason: own.Reason, Words: own.Detail, Headers: refusals.Names(req.Header), Body: seen,
+		Reason: own.Reason, Words: own.Detail, Headers: refusals.Names(req.Header), Body: seen.body, UnverifiedKey: seen.key,
 	}
 	var reject *hookonce.RejectError
 	if errors.As(err, &reject) {

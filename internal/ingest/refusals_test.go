@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/refusals"
+	"github.com/hookonce/hookonce/provider"
 )
 
 // What was refused is remembered with what was wrong and what recognises the body, and with nothing that was secret.
@@ -52,6 +54,35 @@ func TestRefusalsAreRemembered(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%+v %+v", last, unknown); strings.Contains(text, planted) {
 		t.Errorf("what was secret is remembered: %s", text)
+	}
+}
+
+// A request that was refused says the key that it would have had, whatever it was refused for, and nothing longer than a key:
+// who looks for an event finds that it arrived.
+func TestRefusalsSayTheKey(t *testing.T) {
+	g := newGate(t, func(o *ingest.Options) {
+		o.Sources[0].Provider = provider.GitHub("fake-secret")
+		o.Sources[1].Provider = provider.GitHub("fake-secret")
+		o.Sources[1].Allow = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+	})
+	long := strings.Repeat("k", 2*hookonce.MaxKeyLen)
+	for _, c := range []struct{ source, method, key, reason, want string }{
+		{"billing", "POST", "guid-1", "signature_missing", "guid-1"},
+		{"orders", "POST", "guid-2", "address", "guid-2"},
+		{"billing", "POST", "", "signature_missing", ""},
+		{"billing", "POST", long, "signature_missing", hookonce.NormalKey(long)},
+		{"billing", "DELETE", "guid-3", "method", ""},
+	} {
+		r := request(c.source, `{"action":"opened"}`)
+		r.Method, r.Header = c.method, http.Header{"X-Github-Delivery": {c.key}}
+		serve(g, r)
+		last, _ := g.Refusals().Of(c.source)
+		if len(last) == 0 || last[0].Reason != c.reason || last[0].UnverifiedKey != c.want {
+			t.Errorf("%+v: it remembers %+v", c, last)
+		}
+	}
+	if n := g.model.Events(); n != 0 {
+		t.Errorf("%d events are stored", n)
 	}
 }
 

@@ -38,11 +38,11 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.allowlist.check(r); err != nil {
-		s.refuse(w, r, refusals.Body{}, err)
+		s.refuse(w, r, glimpse{}, err)
 		return
 	}
 	if err := s.throttle.check(s.now()); err != nil {
-		s.refuse(w, r, refusals.Body{}, err)
+		s.refuse(w, r, glimpse{}, err)
 		return
 	}
 	if s.Keeps != nil && !s.Keeps(r) {

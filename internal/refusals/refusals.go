@@ -1,5 +1,6 @@
 // Package refusals remembers the last requests that were refused, so that somebody who asks why an event did not
-// arrive can be told. It holds no body, no secret and no value of a header, and it holds it in memory alone.
+// arrive can be told. It holds no body, no secret and no value of a header but what would have been the event's key, and it
+// holds it in memory alone.
 package refusals
 
 import (
@@ -14,6 +15,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/hookonce/hookonce"
 )
 
 // Refusal is a request that was not acknowledged. Texts that its sender chose are cut and plain when they come out of
@@ -37,6 +40,9 @@ type Refusal struct {
 	// Headers are the names of those that came, sorted.
 	Headers []string
 	Body    Body
+	// UnverifiedKey is the key that the event would have, or the first one, as the request says it: unless that is authentic
+	// anybody may have made it up. It is for people who look for an event; nothing is decided by it. Empty: it is not known.
+	UnverifiedKey string
 }
 
 // Body is what is known of the body of a refused request. It is zero if the request was refused before its body was
@@ -59,10 +65,10 @@ const (
 	// there are many sources each has an equal share of what fits into MaxBytes, and LeastPerSource at least.
 	PerSource      = 200
 	LeastPerSource = 20
-	// MaxBytes is about how much memory a log takes at most, unless LeastPerSource of each source take more: 70 kB a source.
+	// MaxBytes is about how much memory a log takes at most, unless LeastPerSource of each source take more: 75 kB a source.
 	MaxBytes = 32 << 20
 	// EntryBytes is about how much one refusal takes at most.
-	EntryBytes = maxWords + maxNames + maxNamed*32 + maxPath + 512
+	EntryBytes = maxWords + maxNames + maxNamed*32 + maxPath + maxKey + 512
 
 	maxWords  = 512  // of each text that is a sentence
 	maxNames  = 1024 // of the names of headers together
@@ -70,6 +76,7 @@ const (
 	maxNamed  = 40   // how many there are
 	maxPath   = 160
 	maxMethod = 16
+	maxKey    = hookonce.MaxKeyLen
 )
 
 // Log remembers the last refusals of each source. It is safe for concurrent use, and does nothing for requests that
@@ -161,7 +168,7 @@ func Names(h http.Header) []string {
 func (r *Refusal) trim() {
 	r.Method, r.Path = plain(r.Method, maxMethod), plain(r.Path, maxPath)
 	r.Words, r.Header = plain(r.Words, maxWords), plain(r.Header, maxName)
-	r.Address = plain(r.Address, maxName)
+	r.Address, r.UnverifiedKey = plain(r.Address, maxName), plain(r.UnverifiedKey, maxKey)
 }
 
 // plain returns the beginning of s without what steers a terminal, in memory of its own: what s was cut from is not

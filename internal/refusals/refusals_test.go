@@ -118,13 +118,13 @@ func TestWhatStrangersChooseIsBounded(t *testing.T) {
 	long := strings.Repeat("\x1b[31m\xff\u202e fake ", 10_000)
 	before := allocated()
 	for range 3 * refusals.PerSource {
-		l.Add(refusals.Refusal{Source: "billing", Address: long, Method: long, Path: long, Words: long, Header: long, Headers: refusals.Names(header)})
+		l.Add(refusals.Refusal{Source: "billing", Address: long, Method: long, Path: long, Words: long, Header: long, Headers: refusals.Names(header), UnverifiedKey: long})
 	}
 	if grown := allocated() - before; grown > refusals.PerSource*refusals.EntryBytes {
 		t.Errorf("a source takes %d bytes, which is said to be at most %d", grown, refusals.PerSource*refusals.EntryBytes)
 	}
 	last, _ := l.Of("billing")
-	for _, text := range append([]string{last[0].Address, last[0].Method, last[0].Path, last[0].Words, last[0].Header}, last[0].Headers...) {
+	for _, text := range append([]string{last[0].Address, last[0].Method, last[0].Path, last[0].Words, last[0].Header, last[0].UnverifiedKey}, last[0].Headers...) {
 		if len(text) > 600 || !utf8.ValidString(text) || strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 {
 			t.Errorf("it has %d bytes: %.80q", len(text), text)
 		}
