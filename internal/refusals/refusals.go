@@ -15,8 +15,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/hookonce/hookonce"
 )
 
 // Refusal is a request that was not acknowledged. Texts that its sender chose are cut and plain when they come out of
@@ -76,7 +74,7 @@ const (
 	maxNamed  = 40   // how many there are
 	maxPath   = 160
 	maxMethod = 16
-	maxKey    = hookonce.MaxKeyLen
+	maxKey    = 255 // no key is longer
 )
 
 // Log remembers the last refusals of each source. It is safe for concurrent use, and does nothing for requests that

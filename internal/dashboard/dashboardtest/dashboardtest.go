@@ -395,7 +395,7 @@ func (a *API) refusals(source string) api.RefusalList {
 	}
 	return api.RefusalList{Total: 214, Refusals: []api.Refusal{
 		{At: ago(4 * time.Minute), Address: "54.187.174.169", Method: "POST", Path: a.text("/in/billing"), Status: 401, Reason: "signature", Words: a.text("no secret of this source makes the signature that came: it was signed with another one, or a proxy changed the body"),
-			Headers: []string{"Content-Type", a.text("Stripe-Signature"), "User-Agent"}, Body: &api.Body{Bytes: 3482, SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
+			Headers: []string{"Content-Type", a.text("Stripe-Signature"), "User-Agent"}, Body: &api.Body{Bytes: 3482, SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}, Key: a.text("evt_refused"),
 			Verify: "hookonce verify --provider stripe --secret env:BILLING_SECRET --body FILE --header 'Stripe-Signature: VALUE'"},
 		{At: ago(9 * time.Minute), Address: "203.0.113.7", Method: a.text("POST"), Path: "/in/billing", Status: 401, Reason: "missing_header", Words: "the signature is missing", Missing: a.text("Stripe-Signature"), Headers: []string{"Content-Type"}},
 	}}
