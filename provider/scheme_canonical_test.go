@@ -28,10 +28,12 @@ func vectorOf(t *testing.T, name, end string) (*spec.Provider, *hookonce.Request
 }
 
 func TestBirdRejects(t *testing.T) {
+	p, req := vectorOf(t, "bird", "?source=bird")
+	req.Header.Set("MessageBird-Request-Timestamp", req.Header.Get("MessageBird-Request-Timestamp")+"\n"+req.URL)
+	if why := reason(t, p, req); why.Reason != hookonce.ReasonTimestampMissing {
+		t.Error(why)
+	}
 	for name, change := range map[string]func(*hookonce.Request){
-		"a line of the URL in the time": func(r *hookonce.Request) {
-			r.Header.Set("MessageBird-Request-Timestamp", r.Header.Get("MessageBird-Request-Timestamp")+"\n"+r.URL)
-		},
 		"no time":        func(r *hookonce.Request) { r.Header.Del("MessageBird-Request-Timestamp") },
 		"two signatures": func(r *hookonce.Request) { r.Header.Add("MessageBird-Signature", "AAAA") },
 		"another query":  func(r *hookonce.Request) { r.URL += "&more=1" },

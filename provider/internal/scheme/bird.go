@@ -53,7 +53,7 @@ func (key birdChecker) Check(req *hookonce.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := strconv.ParseUint(at, 10, 63); err != nil { // a line of the URL could be moved here otherwise
+	if _, err := strconv.ParseUint(at, 10, 63); err != nil { // what is signed has lines, and a time has none
 		return incoming.Reject(hookonce.ReasonTimestampMissing, "the header %s is not unix seconds", birdTime)
 	}
 	if !hmac.Equal([]byte(signature), key.sign(at, req)) {
