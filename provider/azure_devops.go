@@ -30,7 +30,7 @@ func azureDevOpsSpec() spec.Spec {
 		// createdDate and the notification's number are those of the notification.
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.id", "json:$.eventType", "json:$.resource"}},
 		Order:   &spec.Order{By: "json:$.createdDate", Unit: spec.RFC3339, Advisory: true},
-		Headers: []string{"X-VSS-*"},
+		Headers: []string{"Content-Type"},
 		Example: spec.Template{ID: "03c164c2-8912-4d5e-8009-3707d5f83734", Type: "git.pullrequest.updated", Object: "1001", Body: azureDevOpsExample},
 		Sources: []spec.Source{
 			stated("basic authentication, over HTTPS only; how much of the resource is sent is a setting", "MicrosoftDocs/azure-devops-docs: docs/service-hooks/services/webhooks.md"),

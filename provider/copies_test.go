@@ -212,7 +212,7 @@ func TestACopyIsACopy(t *testing.T) {
 		{"zendesk", "the invocation, of an event that is in the body",
 			delivery{`{"id":"e1","zendesk_event_version":"2022-11-06"}`, []string{"X-Zendesk-Webhook-Invocation-Id", "i1"}},
 			delivery{`{"id":"e1","zendesk_event_version":"2022-11-06"}`, []string{"X-Zendesk-Webhook-Invocation-Id", "i2"}}},
-		{"notion", "attempt_number",
+		{"notion", "what may be that of the attempt",
 			delivery{`{"id":"1","type":"page.created","attempt_number":1,"entity":{"id":"p"}}`, nil},
 			delivery{`{"id":"1","type":"page.created","attempt_number":2,"entity":{"id":"p"}}`, nil}},
 		{"heroku", "the attempt, published_at and updated_at",
@@ -288,6 +288,21 @@ func TestAChangedTimeOfTheAttemptIsNoConflict(t *testing.T) {
 	}
 	first.Now = now.Add(61 * time.Second)
 	if why := reason(t, p, first); why.Reason != hookonce.ReasonTimestampOld {
+		t.Error(why)
+	}
+}
+
+// TestARetryMayBeSignedOnce: nobody says that Webflow signs its retries anew, and the last comes after half an hour.
+func TestARetryMayBeSignedOnce(t *testing.T) {
+	p := fake(t, "webflow")
+	req := signed(t, p, `{"triggerType":"site_publish","payload":{"siteId":"s","publishedOn":"2026-02-03T04:05:06Z"}}`)
+	first := one(t, p, req)
+	req.Now = now.Add(31 * time.Minute)
+	if last := one(t, p, req); first.Key == "" || last.Key != first.Key {
+		t.Errorf("keys %q and %q", first.Key, last.Key)
+	}
+	req.Now = now.Add(46 * time.Minute)
+	if why := reason(t, p, req); why.Reason != hookonce.ReasonTimestampOld {
 		t.Error(why)
 	}
 }

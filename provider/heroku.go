@@ -39,7 +39,7 @@ func herokuSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("fields, ids of event, delivery and attempt", "devcenter.heroku.com/articles/webhook-events"),
 			stated("signature's header, levels notify and sync, the secret is the receiver's choice", "devcenter.heroku.com/articles/app-webhooks-schema"),
-			reported("encoding of the signature", "getsentry/sentry: src/sentry/releases, Heroku's endpoint; others read the same"),
+			reported("encoding of the signature", "getsentry/sentry: its plugin for Heroku; others read the same"),
 			reported("key is the same in every attempt", "inferred: the metadata has an id of its own for the attempt"),
 			reported("180 retries over about seven days", "heroku/webhooks-docs: README.md, of the first release"),
 			notSourced("deadline"),

@@ -23,7 +23,6 @@ func launchDarklySpec() spec.Spec {
 			Action:   []spec.Value{"json:$.accesses[0].action"},
 			Time:     []spec.Moment{at("json:$.date", spec.Millis)},
 			Resource: []spec.Value{"json:$.accesses[0].resource"},
-			Tenant:   []spec.Value{"json:$._accountId"},
 		},
 		Order:   &spec.Order{By: "json:$.date", Unit: spec.Millis, Advisory: true},
 		Headers: []string{"X-LD-*"},
@@ -48,7 +47,6 @@ func launchDarklySpec() spec.Spec {
 const launchDarklyExample = `{
   "_links": {"self": {"href": "/api/v2/auditlog/{{id}}", "type": "application/json"}},
   "_id": "{{id}}",
-  "_accountId": "569f183514f4432160000007",
   "date": {{millis}},
   "accesses": [{"action": "{{action}}", "resource": "{{object}}"}],
   "kind": "{{event}}",

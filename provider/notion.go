@@ -24,11 +24,10 @@ func notionSpec() spec.Spec {
 			Time:         []spec.Moment{at("json:$.timestamp", spec.RFC3339)},
 			Resource:     []spec.Value{"json:$.entity.id"},
 			Tenant:       []spec.Value{"json:$.workspace_id"},
-			Attempt:      []spec.Value{"json:$.attempt_number"},
 		},
-		// attempt_number changes.
+		// Whatever else is there may be that of the attempt.
 		Dedup: spec.Dedup{
-			Same:  []spec.Value{"json:$.type", "json:$.timestamp", "json:$.entity", "json:$.data", "json:$.authors", "json:$.accessible_by"},
+			Same:  []spec.Value{"json:$.type", "json:$.timestamp", "json:$.entity", "json:$.data"},
 			Retry: spec.Stable,
 		},
 		Order: &spec.Order{By: "json:$.timestamp", Unit: spec.RFC3339, Advisory: true},
@@ -44,13 +43,12 @@ func notionSpec() spec.Spec {
 			stated("the token comes in the first request; events say what changed and not how", "developers.notion.com/reference/webhooks"),
 			reported("fields", "Notion documentation, quoted by guides of Hooksbase and Hookdeck"),
 			reported("eight retries in about a day, no order", "Notion documentation, quoted"),
-			reported("the id is the same in every attempt", "inferred: attempt_number counts the attempts of an event"),
+			reported("the id is the same in every attempt", "inferred: what is sent again is the event, and the id is its own"),
 			notSourced("deadline"),
 		},
 		Traps: []string{
 			"the request that brings the verification token is answered, and the token is shown nowhere here: have it sent to an endpoint that shows it first, and change the address afterwards",
 			"the id of the page as the key loses every change but the first",
-			"a hash of the body as the key lets copies through: attempt_number changes",
 			"events of one page within a short time are put together, and the event does not say what the page is now: fetch it",
 		},
 	}
@@ -60,13 +58,9 @@ const notionExample = `{
   "id": "{{id}}",
   "timestamp": "{{time}}",
   "workspace_id": "13950b26-0000-4000-8000-00000000e001",
-  "workspace_name": "Example",
   "subscription_id": "29d75c0d-0000-4000-8000-00000000f001",
   "integration_id": "0ef2e755-0000-4000-8000-00000000d001",
   "type": "{{type}}",
-  "authors": [{"id": "c7c11cca-0000-4000-8000-00000000a001", "type": "person"}],
-  "accessible_by": [{"id": "556a1abf-0000-4000-8000-00000000a002", "type": "bot"}],
-  "attempt_number": 1,
   "entity": {"id": "{{object}}", "type": "page"},
   "data": {"parent": {"id": "1a2b3c4d-0000-4000-8000-00000000c001", "type": "database"}, "updated_properties": ["title"]}
 }`

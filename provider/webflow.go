@@ -7,18 +7,21 @@ import "github.com/hookonce/hookonce/provider/spec"
 //
 // Events have no id. The key is made of the kind of event and its content, where that has a time: when a form was submitted,
 // or an item, page or site was changed. Events without one, such as those of orders and the inventory, pass through
-// unkeyed: their content comes back when a number does. The time of the request, in milliseconds, is signed and may be
-// five minutes off in either direction.
+// unkeyed: their content comes back when a number does. The time of the request, in milliseconds, is signed and may be 45
+// minutes in the past, which covers the retries, and five minutes ahead.
 func Webflow(secrets ...string) *spec.Provider {
 	return must(spec.New(webflowSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
 func webflowSpec() spec.Spec {
+	// The last retry comes after half an hour, and nobody says that it is signed anew.
+	v := timed(headerMAC("X-Webflow-Signature", "", spec.Hex, "ts", "const::", "body"), "header:X-Webflow-Timestamp", spec.Millis, 5*minute)
+	v.Time.Past = 45 * minute
 	return spec.Spec{
 		Name:   "webflow",
 		Title:  "Webflow",
 		Secret: "the secret that Webflow returned when the webhook was created, or the client secret of the app that created it",
-		Verify: []spec.Verify{timed(headerMAC("X-Webflow-Signature", "", spec.Hex, "ts", "const::", "body"), "header:X-Webflow-Timestamp", spec.Millis, 5*minute)},
+		Verify: []spec.Verify{v},
 		Event: spec.Extract{
 			Key: [][]spec.Value{
 				{"json:$.triggerType", "json:$.payload.submittedAt", "hash:json:$.payload"},
@@ -42,10 +45,10 @@ func webflowSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature", "webflow/js-webflow-api: src/wrapper/WebhooksClient.ts"),
 			stated("fields; which events have a time", "webflow/js-webflow-api: src/api/types, the payload of each trigger"),
-			reported("unit of the time, tolerance, which secret", "Webflow documentation, quoted by hookdeck/webhook-skills: skills/webflow-webhooks"),
+			reported("unit of the time, tolerance of five minutes, which secret", "Webflow documentation, quoted by hookdeck/webhook-skills: skills/webflow-webhooks"),
 			reported("three more attempts ten minutes apart, redirects and other statuses than 200 fail", "Webflow documentation, quoted"),
 			reported("key", "inferred: an event has no id; its content with a time in it tells one from another"),
-			notSourced("whether a retry is signed anew"),
+			notSourced("whether a retry is signed anew: the tolerance covers the retries in case it is not"),
 			notSourced("deadline"),
 		},
 		Traps: []string{

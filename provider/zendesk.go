@@ -71,7 +71,7 @@ func zendeskSpec() spec.Spec {
 			stated("signature", "developer.zendesk.com/documentation/webhooks/verifying"),
 			stated("fields of an event", "developer.zendesk.com/api-reference/webhooks/event-types/webhook-event-types"),
 			stated("a webhook is invoked more than once for one action now and then, and has a circuit breaker", "developer.zendesk.com/api-reference/webhooks/introduction"),
-			reported("headers", "vercel-labs/emulate: documentation of its Zendesk; other receivers in Go, Python and TypeScript read the same ones"),
+			reported("headers", "receivers in Go, Python and TypeScript, which read the same ones"),
 			reported("both ids are the same in every attempt", "inferred: Zendesk's Webhooks API lists the attempts of an invocation, with one request body"),
 			reported("what is sent again: 409 three times, 429 and 503 with a short Retry-After, timeouts five times", "Zendesk documentation, quoted"),
 			reported("deadline", "Hookdeck's guide to Zendesk webhooks"),
