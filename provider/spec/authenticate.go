@@ -131,7 +131,7 @@ func (v *verifier) candidates(line string) (int, error) {
 	case wellFormed > 0:
 		return wellFormed, nil
 	case total == 0:
-		return 0, incoming.Reject(hookonce.ReasonSignatureMalformed, "%s has no entry that begins with %q; expected %s", v.carrier.where, v.carrier.prefix, v.carrier.shape)
+		return 0, incoming.Reject(hookonce.ReasonSignatureMalformed, "%s has no part that begins with %q; expected %s", v.carrier.where, v.carrier.prefix, v.carrier.shape)
 	}
 	return 0, incoming.Reject(hookonce.ReasonSignatureMalformed, "the signature in %s has another form; expected %s", v.carrier.where, v.carrier.shape)
 }
@@ -245,11 +245,11 @@ func (v *verifier) fresh(now, at time.Time) error {
 	// Comparing times, not durations: a difference of centuries does not fit into a duration.
 	switch {
 	case v.past > 0 && at.Before(now.Add(-v.past)):
-		return incoming.Reject(hookonce.ReasonTimestampOld, "the signed time is %v before the time of arrival; at most %v is accepted",
-			now.Sub(at).Round(time.Second), v.past)
+		return incoming.Reject(hookonce.ReasonTimestampOld, "the signed time is %s before the time of arrival; at most %s is accepted",
+			FormatDuration(now.Sub(at).Round(time.Second)), FormatDuration(v.past))
 	case v.future > 0 && at.After(now.Add(v.future)):
-		return incoming.Reject(hookonce.ReasonTimestampFuture, "the signed time %v is after the time of arrival, %v; at most %v is accepted",
-			at.Format(time.RFC3339), now.UTC().Format(time.RFC3339), v.future)
+		return incoming.Reject(hookonce.ReasonTimestampFuture, "the signed time %v is after the time of arrival, %v; at most %s is accepted",
+			at.Format(time.RFC3339), now.UTC().Format(time.RFC3339), FormatDuration(v.future))
 	}
 	return nil
 }
