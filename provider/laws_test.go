@@ -235,6 +235,7 @@ func TestRejectionsCostNoSubscription(t *testing.T) {
 		"gitlab":    503, // older versions disable the webhook for good after four of the 400s
 		"pagerduty": 429, // any other of the 400s drops the event
 		"sanity":    429,
+		"sentry":    503, // each of the 400s ends its attempts
 		"discord":   401, // which is what its probes want
 		"xero":      401,
 	}
