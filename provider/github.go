@@ -72,7 +72,6 @@ func githubSpec() spec.Spec {
 			Rights: "Webhooks: read, for a repository or an organisation",
 			Notes: []string{
 				"on an Enterprise Server, server is https://HOST/api/v3",
-				"the list has deliveries: what GitHub never tried is not in it",
 			},
 		},
 		Example: spec.Template{

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,25 +14,23 @@ import (
 // maxReasons is how many reasons of failures a report tells apart.
 const maxReasons = 50
 
-// act does what was asked for about a missing event. Only what ends the whole run is an error: the others are told in the
-// report.
-func (r *run) act(ctx context.Context, p *pending) error {
-	if !r.opts.Redeliver && r.opts.Ingest == nil {
-		return nil
-	}
-	err := ctx.Err()
-	if err != nil {
-		return err
+// acts reports whether something is to be done about what is missing.
+func (r *run) acts() bool { return r.opts.Redeliver || r.opts.Ingest != nil }
+
+// act does what was asked for about a missing event, as long as nothing stopped that: what fails is told in the report, and ends
+// the acting where all others would fail as well.
+func (r *run) act(ctx context.Context, p *pending) {
+	if r.stopped = cmp.Or(r.stopped, ctx.Err()); r.stopped != nil || !r.acts() {
+		return
 	}
 	if r.opts.Redeliver {
-		err = r.redeliver(ctx, p)
+		r.stopped = r.redeliver(ctx, p)
 	} else {
-		err = r.store(ctx, p)
+		r.stopped = r.store(ctx, p)
 	}
 	r.done++
 	r.count(&p.missing)
 	r.progress()
-	return err
 }
 
 // count adds an outcome to the report.
@@ -56,7 +55,7 @@ func (r *run) count(m *Missing) {
 	}
 }
 
-// fail tells in the report why an action failed, and ends the run where no other can succeed.
+// fail tells in the report why an action failed, and returns the error where no other action can succeed.
 func (m *Missing) fail(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // it was not come to, or nobody knows

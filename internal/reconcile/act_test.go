@@ -101,10 +101,10 @@ func TestRedeliverLimited(t *testing.T) {
 func TestRedeliverWithoutRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, &reconciletest.Server{Intercept: resends(func(w http.ResponseWriter, n int) { w.WriteHeader(403) })})
-		w.server.Add(entries(5)...)
+		w.server.Add(entries(1500)...)
 		w.opts.Redeliver = true
 		r, err := w.run()
-		if !errors.Is(err, reconcile.ErrRights) || !strings.Contains(err.Error(), "it needs events: write") || r.Missing != 5 || r.Failed != 1 {
+		if !errors.Is(err, reconcile.ErrRights) || !strings.Contains(err.Error(), "it needs events: write") || r.Missing != 1500 || r.Failed != 1 {
 			t.Errorf("%v, %+v", err, r)
 		}
 	})

@@ -337,6 +337,11 @@ func (c *client) problem(a *answer, q ask, after time.Duration) error {
 		if q.rights != "" {
 			e.Advice += "; it needs " + q.rights
 		}
+	case a.status == http.StatusNotFound && q.once:
+		e.Advice = "the sender does not have it any more, or a right is missing"
+		if q.rights != "" {
+			e.Advice += ": " + q.rights
+		}
 	case a.status == http.StatusNotFound:
 		e.Advice = "what the settings name is not there; some senders say so, too, where a right is missing"
 		if q.rights != "" {

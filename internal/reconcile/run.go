@@ -20,7 +20,7 @@ const (
 
 // Run reads the list, compares it with what is on record, and acts on what is missing. What it found is returned with an error,
 // too: with that of a context that ended, of a list that broke off, of a ledger that could not be asked. Events that were
-// missing then were still looked up a second time, unless that is what failed.
+// missing then were still looked up a second time and acted on, unless that is what failed.
 //
 // Errors are [ErrLies], [ErrRights] and [*AnswerError] where the sender's API is at fault, and those of the options: they are
 // returned without a report, before anything is asked.
@@ -81,6 +81,7 @@ type run struct {
 	bytes   int
 	decided map[sum]struct{} // keys that are counted
 	again   map[string]error // what was sent again, and what came of it
+	stopped error            // why nothing more is sent again or stored
 	read    time.Time        // the time of the entry that was read last
 	done    int
 	todo    int
@@ -110,7 +111,8 @@ func (r *run) run(ctx context.Context) error {
 	}
 	// What was found counts, whatever ended the reading; a context that ended allows no second look.
 	failed = cmp.Or(failed, r.settle(ctx))
-	failed = cmp.Or(failed, r.undelivered(ctx))
+	r.undelivered(ctx)
+	failed = cmp.Or(failed, r.stopped)
 	if failed == nil {
 		r.report.Settled = r.until()
 	}
@@ -274,7 +276,9 @@ func (r *run) settle(ctx context.Context) error {
 	r.oldestFirst(all)
 	// Events of a page that could not be looked up at all are neither known nor missing.
 	r.pending, r.order, r.bytes = map[string]*pending{}, nil, 0
-	r.todo += len(all)
+	if r.acts() {
+		r.todo += len(all)
+	}
 	for chunk := range slices.Chunk(all, MaxKeys) {
 		if err := r.secondLook(ctx, chunk); err != nil {
 			return err
@@ -292,21 +296,18 @@ func (r *run) oldestFirst(all []*pending) {
 }
 
 // undelivered reports what has no key and was not delivered, and has it sent again. What is young may be under way.
-func (r *run) undelivered(ctx context.Context) error {
-	all := r.lost
-	r.lost = nil
-	r.oldestFirst(all)
-	var failed error
-	for _, p := range all {
+func (r *run) undelivered(ctx context.Context) {
+	r.oldestFirst(r.lost)
+	for _, p := range r.lost {
 		if p.missing.Time.After(r.until()) {
 			continue
 		}
-		if failed == nil && r.opts.Redeliver {
-			failed = r.act(ctx, p)
+		if r.opts.Redeliver {
+			r.todo++
+			r.act(ctx, p)
 		}
 		r.report.Undelivered = append(r.report.Undelivered, p.missing)
 	}
-	return failed
 }
 
 // secondLook tells what came meanwhile from what is too young, and from what is missing.
@@ -327,7 +328,9 @@ func (r *run) secondLook(ctx context.Context, some []*pending) error {
 			missing = append(missing, p)
 			continue
 		}
-		r.todo--
+		if r.acts() {
+			r.todo--
+		}
 	}
 	if len(missing) == 0 {
 		return nil
@@ -336,20 +339,17 @@ func (r *run) secondLook(ctx context.Context, some []*pending) error {
 	if err != nil {
 		return err
 	}
-	var failed error
 	for _, p := range missing {
 		r.report.Missing++
 		if p.missing.Refused = refused[p.missing.Key]; p.missing.Refused != "" {
 			r.report.Refused++
 		}
-		if failed == nil {
-			failed = r.act(ctx, p)
-		}
+		r.act(ctx, p)
 		if len(r.report.Events) < MaxMissing {
 			r.report.Events = append(r.report.Events, p.missing)
 		}
 	}
-	return failed
+	return nil
 }
 
 // refusals asks why what is missing was refused.

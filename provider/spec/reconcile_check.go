@@ -279,8 +279,8 @@ func (s Server) check() error {
 		return fault("url", "%q %v", s.URL, err)
 	}
 	_, rest, _ := strings.Cut(string(s.URL), "://")
-	host, _, _ := strings.Cut(rest, "/")
-	if len(s.URL.Names()) > 0 && !fixedHost.MatchString(host) {
+	host, path, _ := strings.Cut(rest, "/")
+	if len(s.URL.Names()) > 0 && (!fixedHost.MatchString(host) || strings.Contains(path, "{")) {
 		return fault("url", "%q: a setting is the first label of a host alone, with at least two behind it, as in https://{site}.example.com: else it could be another's host", s.URL)
 	}
 	return nil

@@ -48,6 +48,7 @@ func TestReconcileFaults(t *testing.T) {
 		"is no URL":                                                                func(_ *Spec, r *Reconcile) { r.Servers[1].URL = "test.example.com" },
 		`reconcile.servers[0].url: "https://{site}": a setting is the first label`: func(_ *Spec, r *Reconcile) { r.Servers[0].URL = "https://{site}" },
 		`"https://{site}.com": a setting is the first label`:                       func(_ *Spec, r *Reconcile) { r.Servers[0].URL = "https://{site}.com" },
+		`"https://api.example.com/{site}": a setting is the first label`:           func(_ *Spec, r *Reconcile) { r.Servers[0].URL = "https://api.example.com/{site}" },
 		`"https://api.{site}.example.com": a setting is the first label`:           func(_ *Spec, r *Reconcile) { r.Servers[0].URL = "https://api.{site}.example.com" },
 		`"https://{site}x.example.com": a setting is the first label`:              func(_ *Spec, r *Reconcile) { r.Servers[0].URL = "https://{site}x.example.com" },
 		`reconcile.places[0].path: "shops/{shop}" is no path below the server`:     func(_ *Spec, r *Reconcile) { r.Places[0].Path = "shops/{shop}" },

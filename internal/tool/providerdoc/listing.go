@@ -94,13 +94,17 @@ func (l *listing) Event() string {
 	if l.Detail != nil {
 		recorded = &l.Detail.Event
 	}
+	tried := ""
+	if l.List.Deliveries {
+		tried = "it has deliveries, and nothing that was never tried; "
+	}
 	switch {
 	case recorded == nil:
 		return "it does not have the events"
 	case recorded.Differs == "":
-		return "its events have the body of the webhook"
+		return tried + "its events have the body of the webhook"
 	}
-	return "its events have the body of the webhook, but " + recorded.Differs
+	return tried + "its events have the body of the webhook, but " + recorded.Differs
 }
 
 // Token returns what the token is.
