@@ -36,28 +36,22 @@ type intake struct {
 }
 
 func newIntake(s Source, o Options, log eventLog, m sourceMetrics, of shares, storing *atomic.Int64) *intake {
-	drops := map[string]bool{}
+	in := newEntries(s)
+	in.journal, in.bypasser, in.attempt, in.open = o.Journal, o.Bypasser, o.BypassAttempt, patterns(s.OpenTypes)
+	in.shares, in.storing, in.acceptTimeout = of, storing, acceptTimeout(s, o)
+	in.now, in.log, in.watcher, in.metrics = o.Now, log, o.Watcher, m
+	return in
+}
+
+// newEntries returns an intake that only makes entries of events.
+func newEntries(s Source) *intake {
+	in := &intake{source: s, router: newRouter(s.Routes), drops: map[string]bool{}}
 	if !s.Sync {
 		for _, t := range s.DropLogicalDuplicates {
-			drops[t] = true
+			in.drops[t] = true
 		}
 	}
-	return &intake{
-		source:        s,
-		router:        newRouter(s.Routes),
-		drops:         drops,
-		journal:       o.Journal,
-		bypasser:      o.Bypasser,
-		attempt:       o.BypassAttempt,
-		open:          patterns(s.OpenTypes),
-		shares:        of,
-		storing:       storing,
-		acceptTimeout: acceptTimeout(s, o),
-		now:           o.Now,
-		log:           log,
-		watcher:       o.Watcher,
-		metrics:       m,
-	}
+	return in
 }
 
 // acceptTimeout is how long the journal may take: with Open, half of what there is.

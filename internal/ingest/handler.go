@@ -11,6 +11,7 @@ package ingest
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -100,6 +101,9 @@ func (h *Handler) Reload(sources []Source, services []Service, trustedProxies []
 	h.metrics.keep(next.endpoints)
 	h.doors.Store(next)
 }
+
+// ErrNoSource says that no source is configured under a name.
+var ErrNoSource = errors.New("no source is configured under this name")
 
 // Refusals returns what is remembered of the requests that were refused. It is the same for the life of the handler.
 func (h *Handler) Refusals() *refusals.Log { return h.refused }
