@@ -36,8 +36,8 @@ func asanaSpec() spec.Spec {
 		}},
 		Example: spec.Template{ID: "1201000000001001", Type: "task.changed", Body: asanaExample},
 		Sources: []spec.Source{
-			stated("handshake, deadline, retries for 24 hours, fields of an event", "developers.asana.com/docs/webhooks-guide; developers.asana.com/reference/createwebhook"),
-			stated("signature is the HMAC-SHA256 of the body in hexadecimal, under the secret of the handshake", "developers.asana.com/docs/webhooks-guide: security"),
+			stated("handshake, deadline, retries for 24 hours, fields of an event", "developers.asana.com/docs/webhooks-guide; Asana/python-asana: docs/WebhooksApi.md"),
+			reported("signature is the HMAC-SHA256 of the body in hexadecimal, under the secret of the handshake", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),
 			reported("key", "inferred: an event has no id, and its time is in milliseconds"),
 			notSourced("whether a retry carries the same events"),
 		},

@@ -25,7 +25,7 @@ func azureEventGridEntraSpec() spec.Spec {
 	s.Verify = []spec.Verify{{Kind: spec.Code, Scheme: scheme.AzureEventGrid(http.DefaultTransport)}}
 	s.Sources = append(s.Sources,
 		stated("a bearer token of Entra in every message, application of Event Grid", "MicrosoftDocs/azure-docs: articles/event-grid/secure-webhook-delivery.md; articles/event-grid/scripts/powershell-webhook-secure-delivery-azure-ad-app.md"),
-		stated("issuers, keys, claims", "MicrosoftDocs: Microsoft identity platform, access token claims reference"),
+		reported("issuers, keys, claims", "Microsoft identity platform: access token claims reference, as libraries that check such tokens follow it"),
 		reported("the token is issued to Event Grid's application", "inferred: the role for deliveries is given to that"),
 	)
 	s.Traps = append([]string{

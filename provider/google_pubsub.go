@@ -40,9 +40,9 @@ func googlePubSubSpec() spec.Spec {
 		Example: spec.Template{ID: "136969346945", Type: "OBJECT_FINALIZE", Body: googlePubSubExample},
 		Sources: []spec.Source{
 			stated("token, its claims, service account, audience", "docs.cloud.google.com/pubsub/docs/authenticate-push-subscriptions"),
-			stated("keys", "googleapis/google-auth-library-nodejs: src/auth/oauth2client.ts"),
+			stated("address of the keys", "google-auth-library: build/src/auth/oauth2client.js"),
 			stated("at least once, retention of seven days, no order, deadline of ten seconds unless set otherwise", "cloud.google.com/pubsub/docs/subscriber; cloud.google.com/pubsub/docs/subscription-properties"),
-			stated("messageId is given when a message is published, and is unique within the topic", "googleapis/googleapis: google/pubsub/v1/pubsub.proto, PubsubMessage"),
+			stated("messageId is given when a message is published, and is unique within the topic", "google.golang.org/api: pubsub/v1, PubsubMessage"),
 			reported("attempt", "Pub/Sub documentation of dead-letter topics: deliveryAttempt is there where one is set up"),
 			reported("a message may be 10 MB, which base64 makes a third longer", "Pub/Sub documentation of quotas"),
 		},
