@@ -31,19 +31,21 @@ func elevenLabsSpec() spec.Spec {
 			Tenant:   []spec.Value{"json:$.data.agent_id"},
 		},
 		// The audio of a whole conversation comes in one body; how long it may be is not stated.
-		Limits:  spec.Limits{MaxBody: 25 << 20},
+		Limits:  spec.Limits{MaxBody: 25 << 20, Retry: 45 * minute}, // after 30 s, 2, 8 and 30 minutes, each up to a tenth later
 		Headers: []string{"ElevenLabs-*"},
 		Example: spec.Template{ID: "conv_01examplexampleexample0001", Type: "post_call_transcription", Body: elevenLabsExample},
 		Sources: []spec.Source{
 			stated("signature, tolerance", "elevenlabs/elevenlabs-js: wrapper/webhooks"),
 			stated("fields, only 200 accepts", "elevenlabs/elevenlabs-docs: fern/conversational-ai/pages/workflows/post-call-webhook.mdx"),
-			reported("key", "inferred: a conversation has one event of a type at a time"),
-			notSourced("retries: the pages of August 2025 say that an event is sent once"),
+			stated("key (the event's time with an identifier that its kind of event has), retries", "elevenlabs.io/docs: eleven-api/resources/webhooks"),
+			notSourced("the identifiers of events other than a conversation's: request_id and voice_id are as receivers read them"),
+			notSourced("whether a retry is signed anew: the fifth attempt comes after more than the half hour that their SDK allows"),
 			notSourced("how large an audio webhook can be"),
 		},
 		Traps: []string{
 			"the transcription and the audio of a conversation are two events: the conversation's id alone as the key loses one of them",
-			"an event may come once and never again: an answer other than 200 can lose it for good, so look through the conversations that their API lists",
+			"most events come once and never again: retries are off unless the webhook has them switched on, and are of post_call_transcription alone, after 5xx, 429 and 408; look through the conversations that their API lists",
+			"more than 100 events that wait for their retry are dropped",
 			"audio webhooks hold the whole conversation in base64: the limit of the body here is 25 MiB",
 			"ten failures in a row and a week without a success disable the webhook",
 		},
