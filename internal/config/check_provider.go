@@ -23,6 +23,7 @@ func checkSender(r *settings.Report, cfg *Config, s *Source, environ []string) {
 	}
 	checkWindow(r, cfg, s, known)
 	checkLogicalDuplicates(r, s, known)
+	checkReconcile(r, cfg, s, known)
 	if known.SignsURL() && !s.has("url") {
 		r.Fault(s.at, "%s signs the public URL of its endpoint, and source %q has none; %s and the URL exactly as registered there", known.Title, s.Name, s.at.Either("write url:", "add --url"))
 	}

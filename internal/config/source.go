@@ -71,6 +71,8 @@ type Source struct {
 	Tolerance time.Duration
 	// HMAC configures the provider "hmac" and is zero for others.
 	HMAC HMAC
+	// Reconcile is about the list that the sender has of what it made.
+	Reconcile Reconcile
 	// Spec is the specification of the provider "custom" and nil for others.
 	Spec *spec.Spec
 
@@ -162,6 +164,11 @@ var sourceTable = slices.Concat(
 	},
 	settings.Nest(hmacTable, func(s *Source) *HMAC { return &s.HMAC }, func(f *settings.Field[Source]) {
 		f.For = func(s *Source) bool { return s.Provider == providerHMAC }
+	}),
+	settings.Nest(reconcileTable, func(s *Source) *Reconcile { return &s.Reconcile }, func(f *settings.Field[Source]) {
+		if f.Key != reconcileToken {
+			f.For = func(s *Source) bool { return s.Reconcile.On() }
+		}
 	}),
 	settings.Nest(idempotencyTable, func(s *Source) *Idempotency { return &s.Idempotency }, func(f *settings.Field[Source]) {
 		f.For = func(s *Source) bool { return s.Mode == Idempotent }
