@@ -69,15 +69,16 @@ type Gateway struct {
 	journal *engine.Engine
 	deliver *deliver.Deliverer
 
-	kept      keeping // for services
-	library   library // in the database of the journal
-	observing observing
-	fleet     announcer
-	tally     *tallying
-	tracer    *tracing.Tracer
-	overview  *overview.Overview
-	alerting  *alerting.Alerting // nil: it has not begun
-	tail      *tail.Feed
+	kept        keeping // for services
+	library     library // in the database of the journal
+	observing   observing
+	fleet       announcer
+	tally       *tallying
+	tracer      *tracing.Tracer
+	overview    *overview.Overview
+	alerting    *alerting.Alerting // nil: it has not begun
+	tail        *tail.Feed
+	reconciling reconciling
 
 	ingest  *listener
 	admin   *listener
@@ -200,6 +201,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.serve(g.admin, admin)
 	g.serve(g.ingest, g.handler)
 	g.alerting.Start()
+	g.reconcile()
 	return nil
 }
 
@@ -450,6 +452,7 @@ func (g *Gateway) swap(w *wiring) error {
 	g.kept.use(w.opened)
 	g.observing.retire(before.watching, w.watching)
 	before.telling.closeIdle()
+	before.senders.CloseIdleConnections()
 	if g.opt.Level != nil {
 		g.opt.Level.Set(w.logLevel)
 	}
@@ -530,6 +533,7 @@ func (g *Gateway) close(ctx context.Context) error {
 	if g.tail != nil {
 		g.tail.Close()
 	}
+	g.reconciling.close()
 	err := errors.Join(
 		g.quiesce(ctx),
 		g.closeJournal(ctx),

@@ -24,6 +24,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/observe"
+	"github.com/hookonce/hookonce/internal/reconcile/schedule"
 	"github.com/hookonce/hookonce/internal/retry"
 	"github.com/hookonce/hookonce/internal/tracing"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -50,8 +51,11 @@ type plan struct {
 	telling       telling          // of alerts
 	tracing       tracing.Options  // without a URL nothing is traced
 	alerts        alerting.Settings
-	expected      map[string]time.Duration // sources of which something is expected within that time
-	capacity      int64                    // bytes that the store may grow to; 0: nobody said
+	expected      map[string]time.Duration  // sources of which something is expected within that time
+	capacity      int64                     // bytes that the store may grow to; 0: nobody said
+	reconciled    []schedule.Source         // compared with their senders' lists; Ingest is not set
+	listed        map[string]*ingest.Listed // forms the events of those that are to be stored
+	senders       *http.Transport           // to the APIs of senders
 
 	// What is configured of these; the gateway adds what runs.
 	ingest  ingest.Options
@@ -104,6 +108,7 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 		connections: connlimit.Limits{Max: cfg.MaxConnections, PerAddress: cfg.MaxConnectionsPerAddress, Exempt: cfg.TrustedProxies},
 		policy:      addressPolicy(cfg.Delivery),
 		waiting:     map[string]bool{},
+		listed:      map[string]*ingest.Listed{},
 		tracing:     traces(&cfg.Tracing),
 		ingest: ingest.Options{
 			MaxReading: maxReading, MaxQueued: cfg.Queue.Events, MaxQueuedBytes: cfg.Queue.Bytes,
@@ -121,6 +126,7 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 	if p.telling, err = newTelling(cfg, p.policy); err != nil {
 		return nil, err
 	}
+	p.senders = deliver.NewTransport(p.policy)
 	p.alerts, p.expected, p.capacity = alertSettings(cfg, p.telling.addresses), map[string]time.Duration{}, cfg.Alerts.StoreCapacity
 	for i := range cfg.Sources {
 		p.expected[cfg.Sources[i].Name] = cfg.Sources[i].ExpectEvery
@@ -175,7 +181,7 @@ func (p *plan) planSource(s *config.Source, asked map[string][]string, before *p
 		endpoint.Provider = known
 	}
 	p.ingest.Sources = append(p.ingest.Sources, endpoint)
-	return nil
+	return p.planReconcile(s, endpoint)
 }
 
 // planDestinations turns the configured destinations into those of package deliver. That of a source with a

@@ -1,0 +1,119 @@
+package gateway
+
+import (
+	"context"
+
+	"net/http"
+	"strconv"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/reconcile"
+	"github.com/hookonce/hookonce/internal/reconcile/schedule"
+)
+
+// reconciling compares sources with their senders' lists while a gateway runs. Nothing if it has not begun.
+type reconciling struct {
+	stop func()
+	done chan struct{}
+}
+
+// planReconcile turns what a source says of its sender's list into a source of the schedule.
+func (p *plan) planReconcile(s *config.Source, endpoint ingest.Source) error {
+	if !s.Reconcile.On() || s.Reconcile.Every == 0 {
+		return nil
+	}
+	sender, err := s.NewProvider() // of its own: that of the endpoint may be wrapped
+	if err != nil {
+		return err
+	}
+	p.reconciled = append(p.reconciled, schedule.Source{
+		Name: s.Name, Provider: sender, With: s.Reconcile.Settings(), Token: s.Reconcile.Token.Reveal(), Types: s.Reconcile.Types,
+		Every: s.Reconcile.Every, Lag: s.Reconcile.Lag, Remembered: p.cfg.RetentionOf(s).IDs,
+		Redeliver: s.Reconcile.Action == config.Redeliver,
+	})
+	if s.Reconcile.Action == config.Ingest {
+		p.listed[s.Name] = ingest.NewListed(endpoint)
+	}
+	return nil
+}
+
+// reconcile begins to compare. A reload counts from the next run on.
+func (g *Gateway) reconcile() {
+	compare := schedule.New(schedule.Options{
+		Store: g.store, Ledger: onRecord{g.journal.Known}, Sources: g.reconciled, Transport: senders{g},
+		Now: g.opt.Now, Logger: g.opt.strange, Registerer: g.opt.Registry,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	g.reconciling = reconciling{cancel, make(chan struct{})}
+	go func() {
+		defer close(g.reconciling.done)
+		compare.Run(ctx)
+	}()
+}
+
+// close ends what is under way, which another gateway goes on with.
+func (r *reconciling) close() {
+	if r.stop != nil {
+		r.stop()
+		<-r.done
+	}
+}
+
+// reconciled returns the sources that are compared.
+func (g *Gateway) reconciled() []schedule.Source {
+	w := g.wired.Load()
+	sources := make([]schedule.Source, len(w.reconciled))
+	for i, s := range w.reconciled {
+		sources[i] = s
+		if form := w.listed[s.Name]; form != nil {
+			sources[i].Ingest = g.storeListed(form)
+		}
+	}
+	return sources
+}
+
+// storeListed returns what stores an event from a list, which is delivered then as any other.
+func (g *Gateway) storeListed(form *ingest.Listed) func(context.Context, hookonce.Event) (bool, error) {
+	return func(ctx context.Context, ev hookonce.Event) (bool, error) {
+		entry, err := form.Form(&ev, g.opt.Now())
+		if err != nil {
+			return false, err
+		}
+		results, err := g.journal.Accept(ctx, []*journal.Event{entry})
+		if err != nil {
+			return false, err
+		}
+		if results[0].Err != nil {
+			return false, results[0].Err
+		}
+		return results[0].Status == journal.Accepted, nil
+	}
+}
+
+// senders carries requests to the APIs of senders, where deliveries may go.
+type senders struct{ g *Gateway }
+
+func (s senders) RoundTrip(r *http.Request) (*http.Response, error) {
+	return s.g.wired.Load().senders.RoundTrip(r)
+}
+
+// onRecord is the journal as what is on record.
+type onRecord struct {
+	known func(ctx context.Context, source string, keys []string) (map[string]journal.Known, error)
+}
+
+// Known implements [reconcile.Ledger].
+func (l onRecord) Known(ctx context.Context, source string, keys []string) (map[string]reconcile.Known, error) {
+	found, err := l.known(ctx, source, keys)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]reconcile.Known, len(found))
+	for key, k := range found {
+		known[key] = reconcile.Known{ID: strconv.FormatInt(k.ID, 10), Received: k.ReceivedAt, Listed: k.Listed && !k.Verified, Status: string(k.State)}
+	}
+	return known, nil
+}
