@@ -35,7 +35,8 @@ destinations:
   - {name: ledger, url: "https://ledger.internal/hooks", sign_as: provider, tls: {server_name: ledger.example}}
   - {name: mailer, url: "https://mailer.internal/", pass_headers: [X-Signature]}
 sources:
-  - {name: billing, provider: stripe, secrets: [whsec_fake-secret-of-it], routes: [{to: ledger, types: ["invoice.*"], where: {"json:$.livemode": "true"}}]}
+  - {name: billing, provider: stripe, secrets: [whsec_fake-secret-of-it], routes: [{to: ledger, types: ["invoice.*"], where: {"json:$.livemode": "true"}}],
+     reconcile: {token: env:FAKE_LIST, every: 15m, types: ["invoice.*"], with: [account=acct_fake], action: ingest}}
   - {name: shop, provider: hmac, secrets: ["00ff00ff00ff00ff"], to: "https://shop.internal/", on_store_down: open, open_types: [made]}
   - {name: orders, provider: hmac, secrets: ["00ff00ff00ff00ff"], to: "https://orders.internal/", mode: sync}
   - {name: calls, provider: twilio, secrets: [fake-secret-of-calls], url: "https://in.example/in/calls", to: "https://calls.internal/"}
@@ -52,12 +53,12 @@ sources:
 `
 
 // oneEnviron has what must not stand in a file.
-var oneEnviron = []string{"FAKE_BEAT=https://beat.example/fake-path", "FAKE_OTLP=fake-secret-of-tracing", "FAKE_PAGER=https://pager.example/fake-path"}
+var oneEnviron = []string{"FAKE_BEAT=https://beat.example/fake-path", "FAKE_LIST=fake-token-of-the-list", "FAKE_OTLP=fake-secret-of-tracing", "FAKE_PAGER=https://pager.example/fake-path"}
 
 // samples are other values of texts of which not every one makes sense.
 var samples = map[string]string{
 	"Store.Driver": "sqlite", "Destinations.SignAs": "none", "Destinations.Order": "by_resource", "Destinations.Stale": "flag",
-	"Tracing.Endpoint": "http://127.0.0.1:4319", "Sources.Trace": "trust", "Tracing.Header": "X-Team", "Sources.Mode": "sync", "Sources.OnStoreDown": "open", "Sources.SignAs": "none", "Sources.Provider": "github",
+	"Tracing.Endpoint": "http://127.0.0.1:4319", "Sources.Trace": "trust", "Sources.Reconcile.Action": "report", "Tracing.Header": "X-Team", "Sources.Mode": "sync", "Sources.OnStoreDown": "open", "Sources.SignAs": "none", "Sources.Provider": "github",
 	"Sources.HMAC.Encoding": "base64", "Sources.HMAC.Digest": "sha512", "Sources.HMAC.Form": "hex", "Sources.HMAC.Type": "json:$.other",
 	"Sources.HMAC.Header": "X-Other", "Sources.URL": "https://other.example/", "Sources.AppURL": "https://other.example/", "Destinations.AppURL": "https://other.example/",
 	"Sources.Routes.Where.Field": "json:$.other",
