@@ -38,7 +38,7 @@ type Inspector interface {
 	// ListGuards lists what guards of a kind recorded, by ascending name, above after, at most limit.
 	ListGuards(ctx context.Context, kind GuardKind, after string, limit int) ([]Guard, error)
 
-	// Reconciliations lists what `hookonce reconcile` found, the latest first, at most limit.
+	// Reconciliations lists what `hookonce reconcile effects` found, the latest first, at most limit.
 	Reconciliations(ctx context.Context, limit int) ([]Reconciliation, error)
 }
 
@@ -123,7 +123,7 @@ type Guard struct {
 	UpdatedAt time.Time
 }
 
-// Reconciliation is what one run of `hookonce reconcile` found: whether effects in a table of the program's own are there
+// Reconciliation is what one run of `hookonce reconcile effects` found: whether effects in a table of the program's own are there
 // once.
 type Reconciliation struct {
 	At time.Time `json:"at"`
@@ -146,7 +146,7 @@ type Reconciliation struct {
 // MaxReconciled is how many events of a kind a [Reconciliation] names.
 const MaxReconciled = 100
 
-// ReconcileQuestion is what `hookonce reconcile` was asked, in the words of its flags.
+// ReconcileQuestion is what `hookonce reconcile effects` was asked, in the words of its flags.
 type ReconcileQuestion struct {
 	Table        string `json:"table"`
 	EventColumn  string `json:"event_column"`
@@ -157,7 +157,7 @@ type ReconcileQuestion struct {
 	Lost         string `json:"lost,omitempty"`
 }
 
-// Flags are what `hookonce reconcile` is asked with to look again, each flag followed by its value.
+// Flags are what `hookonce reconcile effects` is asked with to look again, each flag followed by its value.
 func (q ReconcileQuestion) Flags() (flags []string) {
 	for _, f := range [][2]string{
 		{"--table", q.Table}, {"--event-column", q.EventColumn}, {"--source-column", q.SourceColumn}, {"--time-column", q.TimeColumn},

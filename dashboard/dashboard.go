@@ -1,5 +1,5 @@
 // Package dashboard shows people what a store holds: claims that are stuck, failed or dead, the outbox, guards, what
-// `hookonce reconcile` found, and how much happens, if the program counts it (package tallies). It is for programs that use the library without a gateway, as a handler for their own admin
+// `hookonce reconcile effects` found, and how much happens, if the program counts it (package tallies). It is for programs that use the library without a gateway, as a handler for their own admin
 // mux; `hookonce dashboard` is the same in a program of its own.
 //
 // Most programs need [Handler] alone. It asks for a function that says who may look, so that nobody mounts it open to the

@@ -80,7 +80,7 @@ func (d *dashboard) nowPage(r *http.Request) (*frame.Page, error) {
 	v.Happened, v.Uncounted = d.happened(ctx)
 	v.judge(d.now())
 	return &frame.Page{Title: "Now", Place: "/", Again: 5, Data: v, Commands: []frame.Command{
-		{"Look at the database", "hookonce doctor --store DSN"}, {"Was anything done twice?", "hookonce reconcile --store DSN --table TABLE --event-column COLUMN"},
+		{"Look at the database", "hookonce doctor --store DSN"}, {"Was anything done twice?", "hookonce reconcile effects --store DSN --table TABLE --event-column COLUMN"},
 	}}, nil
 }
 

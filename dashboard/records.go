@@ -86,7 +86,7 @@ func (r reconciliation) WithoutRow() string {
 
 // Command is what asks again.
 func (r reconciliation) Command() frame.Command {
-	line := "hookonce reconcile --store DSN"
+	line := "hookonce reconcile effects --store DSN"
 	for _, f := range r.Question.Flags() {
 		line += " " + frame.Quoted(f)
 	}
@@ -113,7 +113,7 @@ func (d *dashboard) reconciliations(r *http.Request) (*frame.Page, error) {
 	if len(found) > 0 {
 		p.Commands = append(p.Commands, v.Reconciliations[0].Command())
 	} else {
-		p.Commands = append(p.Commands, frame.Command{"Ask", "hookonce reconcile --store DSN --table TABLE --event-column COLUMN --time-column COLUMN"})
+		p.Commands = append(p.Commands, frame.Command{"Ask", "hookonce reconcile effects --store DSN --table TABLE --event-column COLUMN --time-column COLUMN"})
 	}
 	return p, nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 const dashboardHelp = `Dashboard shows in a browser what the library keeps in an application's database: claims that are stuck,
-failed or dead, the outbox, guards, and what 'hookonce reconcile' found. It is for programs that use the
+failed or dead, the outbox, guards, and what 'hookonce reconcile effects' found. It is for programs that use the
 library, or the SQL functions, without a gateway; a gateway has a dashboard of its own, on its admin listener.
 
 It answers this machine alone, because it has no login: from elsewhere, use a tunnel, such as

@@ -3,143 +3,215 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
-	"github.com/hookonce/hookonce/cmd/hookonce/internal/reconcile"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/gateway"
+	"github.com/hookonce/hookonce/internal/reconcile"
 )
 
+const reconcileHelp = `Reconcile asks a sender's API which events it made, and lists those that never arrived at a source: what
+is delivered at least once is also delivered never. Of each it says what the sender says of the delivery. What is
+younger than the source's reconcile.lag may be under way, and is only counted.
+
+The source's configuration says how the API is asked: reconcile: {token: "env:NAME"}, and with: what else it needs.
+'hookonce providers show NAME' tells which right the token needs, and how far back the list goes.
+
+--redeliver has the sender send again what is missing: it comes signed, as the first time. --ingest stores it as the
+list has it, under the same key, so that a webhook that comes late is a duplicate; gateways on the store deliver it.
+Both can be broken off and done again without harm.
+
+What the store holds is looked up there. The file of SQLite belongs to the gateway that runs: let that compare, with
+reconcile: {every: 15m}, or stop it meanwhile.
+
+Exit status: 0 nothing is missing, or all of it was recovered; 1 something is, or the question could not be
+answered; 2 wrong usage.`
+
+const reconcileExample = `  hookonce reconcile --source billing --since 48h
+  hookonce reconcile --source billing --since 2026-11-21 --until 2026-11-22 --redeliver
+  hookonce reconcile --source billing --since 7d --ingest --json`
+
 func newReconcileCommand(w *env) *cobra.Command {
-	var q reconcile.Question
-	var asJSON, record bool
+	var ask gateway.Comparison
+	var since, until string
+	var asJSON bool
 	c := &cobra.Command{
-		Use:   "reconcile --store DSN --table NAME --event-column NAME [flags]",
-		Short: "Find side effects in your own table that happened twice, or never",
-		Long: `Reconcile counts the rows of one of your tables by the event that they belong to, and lists the events
-that have more than one: payments that were booked twice. With --lost it also lists events that are
-on record as done and have no row. The question is put in a transaction that can only read.
-
-What was found is recorded beside hookonce's own tables in the same database, where the dashboards and
-alerts find it: the numbers, and up to 100 of the events. Where that cannot be done, as on a standby or
-without the right to write, a line on stderr says so, and nothing else changes; --record=false leaves it.
-
-Rows whose event column is null or empty cannot be judged, and are counted apart. Names are as in
-SQL: Orders means orders, and "Orders", with its quotes, means itself.
-
-Exit status: 0 nothing was found, 1 something was, or the question could not be answered, 2 wrong usage.`,
-		Args: noArgs,
+		Use:     "reconcile --source NAME --since TIME [flags]",
+		Short:   "Find events that a sender made and that never arrived",
+		Long:    reconcileHelp,
+		Example: reconcileExample,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := q.Check(); err != nil {
+			if err := readComparison(&ask, since, until, time.Now()); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			cfg, err := loadStoreConfig(w, c.Flags())
+			cfg, _, err := loadConfig(w, c.Flags())
 			if err != nil {
 				return err
 			}
-			q.Schema = cfg.Schema
-			return runReconcile(w, c, cfg.Store, q, asJSON, record)
+			return runReconcile(w, c, cfg, ask, asJSON)
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&q.Table, "table", "", "`name` of the table with one row for each effect; may have a schema")
-	f.StringVar(&q.Event, "event-column", "", "`name` of the column with the event's id")
-	f.StringVar(&q.Source, "source-column", "", "`name` of the column with the event's source, if equal ids of two sources are two events")
-	f.StringVar(&q.Time, "time-column", "", "`name` of the column that says when the effect happened")
-	f.StringVar(&q.Where, "where", "", "`condition` in SQL for the rows that count")
-	f.StringVar(&q.Only, "source", "", "the one `source` to look at")
-	f.StringVar(&q.Lost, "lost", "", "look for events without a row `in` claims (library, SQL API) or events (gateway); needs --source or --source-column")
-	f.Lookup("lost").NoOptDefVal = reconcile.Claims
-	f.IntVar(&q.Limit, "limit", 20, "largest `number` of events to list")
-	f.DurationVar(&q.Timeout, "timeout", time.Minute, "longest `time` that one query may take")
-	f.BoolVar(&record, "record", true, "record what was found, for the dashboards and alerts")
+	f.StringVar(&ask.Source, "source", "", "`name` of the source")
+	f.StringVar(&since, "since", "", "look at events made since this `time`: 48h (ago), 7d, 2026-11-21, or 2026-11-21T12:00:00Z")
+	f.StringVar(&until, "until", "", "and until this `time`; now if not set")
+	f.BoolVar(&ask.Redeliver, "redeliver", false, "have the sender send again what is missing")
+	f.BoolVar(&ask.Ingest, "ingest", false, "store what is missing as the list has it")
 	f.BoolVar(&asJSON, "json", false, "write the report as JSON")
 	configFlag(f)
 	config.StoreFlags(f)
+	c.AddCommand(newReconcileEffectsCommand(w))
 	return c
 }
 
-func runReconcile(w *env, c *cobra.Command, store config.Store, q reconcile.Question, asJSON, record bool) error {
-	if q.Limit < 0 || q.Timeout <= 0 {
-		return &usageError{c.CommandPath(), fmt.Errorf("--limit cannot be negative, and --timeout must be positive")}
-	}
-	r, err := reconcile.Ask(c.Context(), store, q)
-	var connect *pgconn.ConnectError
+// readComparison completes what is asked for, or says which flag is wrong.
+func readComparison(ask *gateway.Comparison, since, until string, now time.Time) (err error) {
 	switch {
-	case errors.As(err, &connect):
-		return gateway.Explain(store, err)
+	case ask.Source == "":
+		return errors.New("name the source with --source")
+	case since == "":
+		return errors.New("say with --since how far back to look, such as 48h")
+	case ask.Redeliver && ask.Ingest:
+		return errors.New("--redeliver and --ingest exclude each other: what the sender sends again would be stored before it comes")
+	}
+	if ask.Since, err = moment("since", since, now); err != nil {
+		return err
+	}
+	if ask.Until, err = moment("until", until, now); err != nil {
+		return err
+	}
+	if ask.Since.After(now) || !ask.Until.IsZero() && ask.Until.Before(ask.Since) {
+		return errors.New("--since: it must lie before --until, and in the past")
+	}
+	return nil
+}
+
+func runReconcile(w *env, c *cobra.Command, cfg *config.Config, ask gateway.Comparison, asJSON bool) error {
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
+	defer stop()
+	b, err := gateway.OpenBeside(ctx, cfg, gateway.Options{})
+	switch {
+	case errors.Is(err, gateway.ErrInUse):
+		return fmt.Errorf("%w; let that gateway compare, with reconcile: {every: 15m} at the source, or stop it meanwhile", err)
 	case err != nil:
 		return err
 	}
-	if record {
-		if err := reconcile.Record(c.Context(), store, q, r, time.Now()); err != nil {
-			fmt.Fprintf(w.err, "%s: this is not recorded, so no dashboard shows it (--record=false does not try to): %v\n", q.Table, err)
-		}
+	defer b.Close()
+	progress := newProgress(w)
+	ask.Progress = progress.show
+	r, err := b.Reconcile(ctx, ask)
+	progress.end()
+	if r == nil {
+		return err
 	}
 	if asJSON {
-		err = printJSON(w, r)
+		if failed := printJSON(w, r); failed != nil {
+			return failed
+		}
 	} else {
-		err = printReconciliation(w, q, r)
+		printReconciled(w, r)
 	}
 	switch {
+	case ctx.Err() != nil:
+		return errors.New("it was broken off; what is said above was found and done until then")
 	case err != nil:
 		return err
-	case r.Clean():
-		return nil
-	case r.Lost == nil:
-		return fmt.Errorf("%s: %d events have more than one effect", q.Table, r.Doubled)
-	case r.Lost.Fault != "":
-		return fmt.Errorf("%s: %d events have more than one effect; whether any have none is not known: %s", q.Table, r.Doubled, r.Lost.Fault)
+	case r.Missing+len(r.Undelivered) > r.Redelivered+r.Stored+r.Arrived:
+		return errors.New("events are missing")
 	}
-	return fmt.Errorf("%s: %d events have more than one effect, %d have none", q.Table, r.Doubled, r.Lost.Count)
+	return nil
 }
 
-// printReconciliation writes the report for people.
-func printReconciliation(w *env, q reconcile.Question, r *reconcile.Report) error {
-	fmt.Fprintf(w.out, "%s: %d rows for %d events; %d events have more than one row, %d rows too many.\n",
-		q.Table, r.Rows, r.Events, r.Doubled, r.Surplus)
-	if r.Unidentified > 0 {
-		fmt.Fprintf(w.out, "%d rows have no %s and cannot be judged.\n", r.Unidentified, q.Event)
+// progress shows on a terminal how far a run is.
+type progress struct {
+	w    *env
+	on   bool
+	last int // characters of the line
+}
+
+func newProgress(w *env) *progress { return &progress{w: w, on: isTerminal(w.err)} }
+
+func (p *progress) show(now reconcile.Progress) {
+	if !p.on {
+		return
 	}
-	if len(r.Offenders) > 0 {
-		t := newTable(w, "", "COUNT | EVENT | SOURCE | FIRST | LAST")
-		for _, o := range r.Offenders {
-			t.row("", o.Count, o.Event, o.Source, o.First, o.Last)
+	text := fmt.Sprintf("%d events on %d pages, %d not on record", now.Listed, now.Pages, now.Missing)
+	if !now.At.IsZero() {
+		text += ", at " + clock(now.At)
+	}
+	if now.Todo > 0 {
+		text += fmt.Sprintf("; %d of %d done", now.Done, now.Todo)
+	}
+	fmt.Fprintf(p.w.err, "\r%-*s", p.last, text)
+	p.last = len(text)
+}
+
+// end leaves an empty line.
+func (p *progress) end() {
+	if p.last > 0 {
+		fmt.Fprintf(p.w.err, "\r%s\r", strings.Repeat(" ", p.last))
+	}
+}
+
+// printReconciled writes a report for people.
+func printReconciled(w *env, r *reconcile.Report) {
+	out := w.out
+	fmt.Fprintf(out, "%s, as %s lists it, from %s to %s\n", clean(r.Source), clean(r.Provider), clock(r.Since), clock(r.Until))
+	if r.Cut {
+		fmt.Fprintf(out, "  The list does not go back further.\n")
+	}
+	for _, count := range []struct {
+		name  string
+		n     int
+		about string
+	}{
+		{"listed", r.Listed, ""},
+		{"on record", r.Known, ""},
+		{"missing", r.Missing, ""},
+		{"refused", r.Refused, "of them came and were refused"},
+		{"young", r.Young, "may be under way"},
+		{"other", r.Other, "are of types that the source does not want"},
+		{"unkeyed", r.Unkeyed, "have no key, so that nobody can say whether they arrived"},
+		{"redelivered", r.Redelivered, "are sent again by the sender"},
+		{"stored", r.Stored, "were stored and are delivered"},
+		{"arrived", r.Arrived, "came by themselves meanwhile"},
+		{"failed", r.Failed, "could not be recovered"},
+	} {
+		if count.n > 0 || count.about == "" {
+			fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("  %-12s %d %s", count.name, count.n, count.about), " "))
 		}
-		if err := t.Flush(); err != nil {
-			return err
+	}
+	for _, list := range []struct {
+		title  string
+		events []reconcile.Missing
+	}{{"Never arrived:", r.Events}, {"Without a key, and not delivered, as the sender says:", r.Undelivered}} {
+		if len(list.events) == 0 {
+			continue
 		}
-		printRest(w, r.Doubled, len(r.Offenders))
+		fmt.Fprintf(out, "\n%s\n", list.title)
+		t := newTable(w, "  ", "time | key | type | sender says | here")
+		for _, m := range list.events {
+			here := strings.TrimSpace(strings.Join([]string{string(m.Outcome), m.Why}, " "))
+			if m.Refused != "" {
+				here = strings.TrimSpace("refused: " + m.Refused + " " + here)
+			}
+			t.row("  ", clock(m.Time), m.Key, m.Type, m.Delivery, here)
+		}
+		_ = t.Flush()
 	}
-	if r.Lost == nil || r.Lost.Fault != "" { // which is the error
-		return nil
+	if left := r.Missing - len(r.Events); left > 0 {
+		fmt.Fprintf(out, "  and %d more\n", left)
 	}
-	return printLost(w, r.Lost)
-}
-
-func printLost(w *env, l *reconcile.Lost) error {
-	fmt.Fprintf(w.out, "Of %d events that are done, %d have no row.\n", l.Done, l.Count)
-	if l.Hidden > 0 {
-		fmt.Fprintf(w.out, "%d keys are stored as a hash and cannot be looked for.\n", l.Hidden)
-	}
-	if len(l.Events) == 0 {
-		return nil
-	}
-	t := newTable(w, "", "EVENT | SOURCE | DONE")
-	for _, m := range l.Events {
-		t.row("", m.Event, m.Source, m.Done)
-	}
-	err := t.Flush()
-	printRest(w, l.Count, len(l.Events))
-	return err
-}
-
-func printRest(w *env, all int64, shown int) {
-	if rest := all - int64(shown); rest > 0 {
-		fmt.Fprintf(w.out, "... and %d more; see --limit\n", rest)
+	for _, why := range slices.Sorted(maps.Keys(r.Failures)) {
+		fmt.Fprintf(out, "\n%d failed: %s\n", r.Failures[why], clean(why))
 	}
 }

@@ -85,7 +85,7 @@ func TestRules(t *testing.T) {
 	}
 	reconciled := func(age time.Duration, doubled int64) func(*snapshot) {
 		return func(s *snapshot) {
-			s.Reconciled = []overview.Reconciled{{At: ago(age), Table: "orders", Doubled: doubled, Surplus: 2 * doubled, Sample: "evt_1", Command: "hookonce reconcile --table orders"}}
+			s.Reconciled = []overview.Reconciled{{At: ago(age), Table: "orders", Doubled: doubled, Surplus: 2 * doubled, Sample: "evt_1", Command: "hookonce reconcile effects --table orders"}}
 		}
 	}
 	again := func(minutes int) func(*snapshot) {
@@ -160,7 +160,7 @@ func TestRules(t *testing.T) {
 			func(s *snapshot) { s.Since, s.Store.Cleaned = ago(72*time.Hour), ago(cleanupAfter) }, "cleanup", "doctor"},
 		{partitionsEnd, Ticket, func(s *snapshot) { s.Store.Partitioned = now.Add(partitionGap - time.Second) },
 			func(s *snapshot) { s.Store.Partitioned = now.Add(partitionGap) }, "last partition", "doctor"},
-		{effectsDoubled, Page, reconciled(reconciledFor, 1), reconciled(reconciledFor+time.Second, 1), "In orders, 1 event has more than one effect (2 too many), such as evt_1", "hookonce reconcile --table orders"},
+		{effectsDoubled, Page, reconciled(reconciledFor, 1), reconciled(reconciledFor+time.Second, 1), "In orders, 1 event has more than one effect (2 too many), such as evt_1", "hookonce reconcile effects --table orders"},
 		{effectsDoubled, Page, reconciled(0, 2), reconciled(0, 0), "2 events have", "reconcile"},
 		{secretEnds, Ticket, secrets(secretSoon, 30, 10), secrets(secretSoon+time.Second, 30, 10), "Secret 1 of orders ends at 2026-11-29 12:00:00Z, and 30 of the last 40 requests", "sources.orders.secrets"},
 		{secretEnds, Ticket, secrets(secretSoon, 1, 39), secrets(secretSoon, 0, 40), "1 of the last 40", "reload"},

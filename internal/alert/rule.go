@@ -99,7 +99,7 @@ var rules = []Rule{
 	{Name: FirstAttemptsFail, When: "the share of first attempts that fail is 14.4 times as large over an hour and five minutes (6 times over six hours and half an hour: a ticket), of at least 10, of which at least 3 failed", Severity: Page, For: time.Minute,
 		Threshold: budget, Unit: Share, find: ofDestinations(findFirstFail)},
 	{Name: sendersRefused, When: "senders are answered 503 for a fault of ours, or the queue is full", Severity: Page, For: time.Minute, find: ofStore(findSendersRefused)},
-	{Name: effectsDoubled, When: "a run of hookonce reconcile found events that took effect more than once", Severity: Page, find: findEffectsDoubled},
+	{Name: effectsDoubled, When: "a run of hookonce reconcile effects found events that took effect more than once", Severity: Page, find: findEffectsDoubled},
 	{Name: died, When: "deliveries are dead; a page if it became more than so many in an hour", Severity: Page, Threshold: manyDead, Unit: Number, find: ofDestinations(findDied)},
 	{Name: backlogOld, When: "the oldest delivery that is open is older", Severity: Page, For: time.Minute, Threshold: oldBacklog.Seconds(), Unit: Seconds, find: ofDestinations(findBacklogOld)},
 	{Name: conflict, When: "so many copies came with other content under the same key in an hour", Severity: Ticket, Threshold: 1, Unit: Number, find: ofSources(findConflict)},

@@ -31,7 +31,7 @@ func TestStandings(t *testing.T) {
 		secretRotated: `orders "3 of the last 40 are not authentic" 0`, clockOff: `orders "2 of the last 40 are out of time" 0.0833`,
 		failing: `ledger "healthy" 0`, blocked: `ledger "nothing waits so" 0`, poison: `ledger "1 of type refund" 0.5`, Paused: `ledger "for 6h" 0.25`,
 		FirstAttemptsFail: `ledger "0.3 % of 1000 in the last hour" 0`, sendersRefused: ` "0 answers 503 in five minutes" 0`,
-		effectsDoubled: ` "hookonce reconcile was not run" 0`, died: `ledger "4 dead; 1 became so in the last hour" 0.1`, backlogOld: `ledger "41s, of 7" 0.0456`,
+		effectsDoubled: ` "hookonce reconcile effects was not run" 0`, died: `ledger "4 dead; 1 became so in the last hour" 0.1`, backlogOld: `ledger "41s, of 7" 0.0456`,
 		conflict: `orders "0 in an hour" 0`, cameAgain: `orders "3 of 100 in the last hour; usual are 2.5 %, too many 18" 0.167`,
 		silent: `orders "1.2 missing, last 4m ago, learned from 28.0 days" 0.1`, secretEnds: `orders "secret 1 ends in 720h, used by 30 of the last 40" 0.233`,
 		cleanupLate: ` "3h ago" 0.115`, partitionsEnd: ` "the last ends in 72h" 0.333`, storeFull: ` "in 90 days" 0.156`,

@@ -136,7 +136,7 @@ const reconciledFor = 7 * 24 * time.Hour
 
 func findEffectsDoubled(s *overview.Snapshot, _ float64, see func(string, gauge, *Alert)) {
 	if len(s.Reconciled) == 0 {
-		see("", gaugeOf(0, "hookonce reconcile was not run"), nil)
+		see("", gaugeOf(0, "hookonce reconcile effects was not run"), nil)
 	}
 	named := map[string]bool{} // by another question about the same table
 	for _, r := range s.Reconciled {
@@ -154,6 +154,6 @@ func findEffectsDoubled(s *overview.Snapshot, _ float64, see func(string, gauge,
 			sample = ", such as " + r.Sample
 		}
 		see(r.Table, g, &Alert{Severity: Page, Since: r.At, Count: r.Doubled, Action: Action{Label: "List them", Command: r.Command},
-			Headline: fmt.Sprintf("In %s, %s more than one effect (%d too many)%s: hookonce reconcile found that at %s.", r.Table, events, r.Surplus, sample, clock(r.At))})
+			Headline: fmt.Sprintf("In %s, %s more than one effect (%d too many)%s: hookonce reconcile effects found that at %s.", r.Table, events, r.Surplus, sample, clock(r.At))})
 	}
 }

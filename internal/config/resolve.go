@@ -30,6 +30,7 @@ func resolveAll(r *settings.Report, cfg *Config, e settings.Resolver) {
 		}
 		resolveSecret(r, e, &s.Token, s.where("token"), "token")
 		resolveSecret(r, e, &s.AppSecret, s.where("app_secret"), "app_secret")
+		resolveSecret(r, e, &s.Reconcile.Token, s.where(reconcileToken), reconcileToken)
 	}
 }
 

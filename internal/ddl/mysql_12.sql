@@ -2,7 +2,7 @@
 -- the tables goes by it. NULL: the version itself.
 {{.AddColumn "goose_db_version" "oldest" "BIGINT"}}
 
--- What `hookonce reconcile` found, for the dashboard. Whoever records one deletes the oldest.
+-- What `hookonce reconcile effects` found, for the dashboard. Whoever records one deletes the oldest.
 CREATE TABLE IF NOT EXISTS {{.}}reconciliations (
     id     BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     at     BIGINT NOT NULL,

@@ -62,7 +62,7 @@ CREATE TABLE {{.}}alert_notices (
     PRIMARY KEY (address, rule, subject, transition)
 ) WITH (fillfactor = 70);
 
--- What `hookonce reconcile` found, for the dashboards and for alerts. Whoever records one deletes the oldest.
+-- What `hookonce reconcile effects` found, for the dashboards and for alerts. Whoever records one deletes the oldest.
 CREATE TABLE {{.}}reconciliations (
     id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at     timestamptz NOT NULL,

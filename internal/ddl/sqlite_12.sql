@@ -62,7 +62,7 @@ CREATE TABLE {{.}}alert_notices (
     PRIMARY KEY (address, rule, subject, transition)
 ) WITHOUT ROWID;
 
--- What `hookonce reconcile` found, for the dashboards and for alerts. Whoever records one deletes the oldest.
+-- What `hookonce reconcile effects` found, for the dashboards and for alerts. Whoever records one deletes the oldest.
 CREATE TABLE {{.}}reconciliations (
     id     INTEGER PRIMARY KEY AUTOINCREMENT,
     at     INTEGER NOT NULL,                                -- microseconds since 1970

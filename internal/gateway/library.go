@@ -73,7 +73,7 @@ func (l library) pages(o Options, record func(context.Context, journal.Audit) er
 // asked is how many results of reconciliations are looked at: those of as many questions are known, if each is put as often.
 const asked = 50
 
-// reconciled returns what `hookonce reconcile` found, the latest result of each question.
+// reconciled returns what `hookonce reconcile effects` found, the latest result of each question.
 func (l library) reconciled(ctx context.Context) (all []overview.Reconciled, err error) {
 	found, err := l.store.Reconciliations(ctx, asked)
 	for _, r := range inspect.Latest(found) {
@@ -88,7 +88,7 @@ func (l library) reconciled(ctx context.Context) (all []overview.Reconciled, err
 
 // reconcileAgain is the command that puts a question again.
 func reconcileAgain(q hookonce.ReconcileQuestion) string {
-	words := []string{"hookonce reconcile"}
+	words := []string{"hookonce reconcile effects"}
 	for _, f := range q.Flags() {
 		words = append(words, frame.Quoted(f))
 	}

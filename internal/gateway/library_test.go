@@ -79,7 +79,7 @@ func TestLibraryInTheDashboard(t *testing.T) {
 		var all api.Overview
 		(call{method: "GET", path: api.Base + "/overview", token: "a-fake-token-for-reading"}).do(t, g, &all)
 		want := overview.Reconciled{At: all.Reconciled[0].At, Table: "orders", Doubled: 2, Surplus: 3, Sample: "evt_7",
-			Command: `hookonce reconcile --table orders --event-column id --where 'a < '\''b'\'''`}
+			Command: `hookonce reconcile effects --table orders --event-column id --where 'a < '\''b'\'''`}
 		if len(all.Reconciled) != 1 || all.Reconciled[0] != want || !all.Verdict.Doubled.Yes || all.Verdict.Healthy {
 			t.Errorf("the verdict is %+v, of %+v", all.Verdict, all.Reconciled)
 		}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -69,28 +68,19 @@ func (g *Gateway) reconciled() []schedule.Source {
 	for i, s := range w.reconciled {
 		sources[i] = s
 		if form := w.listed[s.Name]; form != nil {
-			sources[i].Ingest = g.storeListed(form)
+			sources[i].Ingest = storeListed(form, g.opt.Now, g.accept)
 		}
 	}
 	return sources
 }
 
-// storeListed returns what stores an event from a list, which is delivered then as any other.
-func (g *Gateway) storeListed(form *ingest.Listed) func(context.Context, hookonce.Event) (bool, error) {
-	return func(ctx context.Context, ev hookonce.Event) (bool, error) {
-		entry, err := form.Form(&ev, g.opt.Now())
-		if err != nil {
-			return false, err
-		}
-		results, err := g.journal.Accept(ctx, []*journal.Event{entry})
-		if err != nil {
-			return false, err
-		}
-		if results[0].Err != nil {
-			return false, results[0].Err
-		}
-		return results[0].Status == journal.Accepted, nil
+// accept makes an event durable that is delivered then as any other.
+func (g *Gateway) accept(ctx context.Context, entry *journal.Event) (journal.Result, error) {
+	results, err := g.journal.Accept(ctx, []*journal.Event{entry})
+	if err != nil {
+		return journal.Result{}, err
 	}
+	return results[0], nil
 }
 
 // senders carries requests to the APIs of senders, where deliveries may go.
@@ -101,9 +91,10 @@ func (s senders) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // onRecord is the journal as what is on record.
-type onRecord struct {
-	known func(ctx context.Context, source string, keys []string) (map[string]journal.Known, error)
-}
+type onRecord struct{ known knower }
+
+// knower is [journal.Reconciler.Known].
+type knower func(ctx context.Context, source string, keys []string) (map[string]journal.Known, error)
 
 // Known implements [reconcile.Ledger].
 func (l onRecord) Known(ctx context.Context, source string, keys []string) (map[string]reconcile.Known, error) {

@@ -43,7 +43,7 @@ func (t *Tables) Reconciliations(ctx context.Context, limit int) (found []hookon
 			return err
 		}
 		if err := json.Unmarshal(report, &r); err != nil {
-			return fmt.Errorf("a record of hookonce reconcile cannot be read: %w", err)
+			return fmt.Errorf("a record of hookonce reconcile effects cannot be read: %w", err)
 		}
 		r.At = at
 		found = append(found, r)

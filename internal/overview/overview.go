@@ -60,7 +60,7 @@ type Options struct {
 	Ready func() error
 	// Upkeep returns what the process did with the store.
 	Upkeep func() Upkeep
-	// Reconciled returns the latest result of each question that was put to `hookonce reconcile`. Nil: there are none.
+	// Reconciled returns the latest result of each question that was put to `hookonce reconcile effects`. Nil: there are none.
 	Reconciled func(context.Context) ([]Reconciled, error)
 	// Free returns how many bytes the store may still grow by; 0 if that is not known.
 	Free func() int64

@@ -18,7 +18,7 @@ type Snapshot struct {
 	Destinations []DestinationState `json:"destinations" nullable:"false"`
 	Gateways     []fleet.Gateway    `json:"gateways" nullable:"false"`
 	Numbers      Numbers            `json:"numbers"`
-	Reconciled   []Reconciled       `json:"reconciled" nullable:"false" doc:"What hookonce reconcile found, the latest result of each question."`
+	Reconciled   []Reconciled       `json:"reconciled" nullable:"false" doc:"What hookonce reconcile effects found, the latest result of each question."`
 	Parts        []Part             `json:"parts" nullable:"false" doc:"How old what is shown is."`
 }
 

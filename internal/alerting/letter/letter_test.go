@@ -78,7 +78,7 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 		d.Backlog, d.Oldest, d.DrainsIn = 40_000, since(35*time.Minute), 5400
 	},
 	"effects_doubled": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
-		s.Reconciled = []overview.Reconciled{{At: ago(20 * time.Minute), Table: "payments", Doubled: 3, Surplus: 4, Sample: "evt_1QbT", Command: "hookonce reconcile --table payments"}}
+		s.Reconciled = []overview.Reconciled{{At: ago(20 * time.Minute), Table: "payments", Doubled: 3, Surplus: 4, Sample: "evt_1QbT", Command: "hookonce reconcile effects --table payments"}}
 	},
 	"conflict": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
 		o.Hour.Conflicts = 4

@@ -149,7 +149,7 @@ func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 			Doubled int
 			Lost    struct{ Done, Count int }
 		}
-		out := mustRun(t, ".", "hookonce", "reconcile", "--store", dsn, "--table", "payments", "--event-column", "event_id", "--source-column", "source", "--lost="+record, "--json")
+		out := mustRun(t, ".", "hookonce", "reconcile", "effects", "--store", dsn, "--table", "payments", "--event-column", "event_id", "--source-column", "source", "--lost="+record, "--json")
 		want := map[string]int{"claims": shopNameless + shopNamed, "events": shopNamed}[record]
 		if err := json.Unmarshal(out, &report); err != nil || report.Doubled != 0 || report.Lost.Count != 0 || report.Lost.Done != want {
 			t.Errorf("reconcile of %s: %s, %v; want %d done", record, out, err, want)

@@ -321,7 +321,7 @@ func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Co
 			return nil
 		}
 	}
-	reconcile := []string{"reconcile", "--store", dsn, "--table", "orders", "--event-column", "event_id"}
+	reconcile := []string{"reconcile", "effects", "--store", dsn, "--table", "orders", "--event-column", "event_id"}
 	lost := append(slices.Clone(reconcile), "--source", "shop", "--record=false")
 	return map[string]door{
 		"`hookonce relay`": func(ctx context.Context, key string) error {
@@ -336,9 +336,9 @@ func commandDoors(dsn string, admin fullStore[pgx.Tx], begin func(ctx context.Co
 		"`hookonce relay list`":    run("relay", "list", "--store", dsn),
 		"`hookonce relay redrive`": run("relay", "redrive", "7777", "--store", dsn),
 		"`hookonce purge`":         run("purge", "--store", dsn, "--older-than", "2020-01-01", "--source", "shop"),
-		"`hookonce reconcile --lost`, besides the table that it asks about":        run(append(lost, "--lost")...),
-		"`hookonce reconcile --lost=events`, besides the table that it asks about": run(append(slices.Clone(lost), "--lost=events")...),
-		"`hookonce reconcile`, to record what it found":                            run(reconcile...),
+		"`hookonce reconcile effects --lost`, besides the table that it asks about":        run(append(lost, "--lost")...),
+		"`hookonce reconcile effects --lost=events`, besides the table that it asks about": run(append(slices.Clone(lost), "--lost=events")...),
+		"`hookonce reconcile effects`, to record what it found":                            run(reconcile...),
 		"`hookonce report`": run("report", "--store", dsn),
 		"`hookonce doctor`": run("doctor", "--store", dsn),
 	}

@@ -1,4 +1,4 @@
-package reconcile
+package effects
 
 import (
 	"context"
@@ -67,7 +67,7 @@ var whyNot = map[string]string{
 func advise(err error) error {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && refused.Code == "42501" { // insufficient_privilege
-		return fmt.Errorf("%w; grant this role what docs/operating.md lists for 'hookonce reconcile' under \"Rights in the database\"", err)
+		return fmt.Errorf("%w; grant this role what docs/operating.md lists for 'hookonce reconcile effects' under \"Rights in the database\"", err)
 	}
 	return err
 }

@@ -1,8 +1,8 @@
-// Package reconcile asks a user's own tables whether side effects were doubled or lost.
+// Package effects asks a user's own tables whether side effects were doubled or lost.
 //
 // It asks in a transaction that can only read, under a time limit, and with every name quoted. All counts of one report are of
 // one moment. What it found is recorded apart from that, on a connection of its own.
-package reconcile
+package effects
 
 import (
 	"context"

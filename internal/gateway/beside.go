@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/journal/sqlite"
+	"github.com/hookonce/hookonce/internal/reconcile"
+)
+
+// ErrInUse says that a gateway has the file of the store, in which nobody else can look.
+var ErrInUse = sqlite.ErrInUse
+
+// Comparison is what a source is asked for beside the gateways, see [Beside.Reconcile].
+type Comparison struct {
+	Source string
+	// Since, Until, Redeliver, Refused and Progress are as in [reconcile.Options].
+	Since, Until time.Time
+	Redeliver    bool
+	Refused      func(context.Context, []string) (map[string]string, error)
+	Progress     func(reconcile.Progress)
+	// Ingest has missing events stored, which the gateways on the store deliver.
+	Ingest bool
+}
+
+// Beside is a process beside the gateways on a store. It compares sources with their senders' lists and delivers nothing.
+type Beside struct {
+	plan  *plan
+	store *journalStore
+	ids   *journal.IDs
+	opt   Options
+}
+
+// OpenBeside opens the store of a configuration. Close must be called. The error is one line for people; a file that a gateway
+// has is [ErrInUse].
+func OpenBeside(ctx context.Context, cfg *config.Config, o Options) (*Beside, error) {
+	b := &Beside{opt: o.withDefaults()}
+	var err error
+	if b.plan, err = newPlan(cfg, nil); err != nil {
+		return nil, err
+	}
+	if b.store, b.ids, err = openStore(ctx, b.plan.store, b.opt); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Close closes the store.
+func (b *Beside) Close() error { return b.store.Close() }
+
+// Reconcile compares one source. Its results are those of [reconcile.Run]; a nil report says that nothing was asked.
+func (b *Beside) Reconcile(ctx context.Context, c Comparison) (*reconcile.Report, error) {
+	return b.plan.compare(ctx, c, b.opt, b.store.Known, func(ctx context.Context, entry *journal.Event) (journal.Result, error) {
+		results, err := engine.Beside{
+			Store: b.store, Notifier: b.store.notifier, Destinations: b.plan.journal.Destinations, IDs: b.ids, Now: b.opt.Now,
+		}.Ingest(ctx, []*journal.Event{entry})
+		if err != nil {
+			return journal.Result{}, err
+		}
+		return results[0], nil
+	})
+}
+
+// accepter makes one event durable.
+type accepter func(context.Context, *journal.Event) (journal.Result, error)
+
+// compare compares one source of the plan.
+func (p *plan) compare(ctx context.Context, c Comparison, o Options, known knower, accept accepter) (*reconcile.Report, error) {
+	s, err := p.comparable(c.Source)
+	if err != nil {
+		return nil, err
+	}
+	sender, err := s.NewProvider()
+	if err != nil {
+		return nil, err
+	}
+	if ids := p.cfg.RetentionOf(s).IDs; ids > 0 && c.Since.Before(o.Now().Add(-ids)) {
+		return nil, fmt.Errorf("since: ids of source %q are remembered for %s, so that what came before cannot be told from what never arrived; ask for less", s.Name, ids)
+	}
+	opts := reconcile.Options{
+		Source: s.Name, Provider: sender, With: s.Reconcile.Settings(), Token: s.Reconcile.Token.Reveal(), Types: s.Reconcile.Types,
+		Ledger: onRecord{known}, Since: c.Since, Until: c.Until, Lag: lag(s), Redeliver: c.Redeliver, Refused: c.Refused, Progress: c.Progress,
+		Now: o.Now, Transport: p.senders, Log: o.Logger,
+	}
+	if c.Ingest {
+		i := slices.IndexFunc(p.ingest.Sources, func(e ingest.Source) bool { return e.Name == s.Name })
+		opts.Ingest = storeListed(ingest.NewListed(p.ingest.Sources[i]), o.Now, accept)
+	}
+	return reconcile.Run(ctx, opts)
+}
+
+// comparable returns a source that can be compared, or says why it cannot.
+func (p *plan) comparable(name string) (*config.Source, error) {
+	i := slices.IndexFunc(p.cfg.Sources, func(s config.Source) bool { return s.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no source %q in the configuration", name)
+	}
+	s := &p.cfg.Sources[i]
+	if !s.Reconcile.On() {
+		return nil, fmt.Errorf("source %q says nothing of its sender's list; write reconcile: {token: \"env:NAME\"} there", name)
+	}
+	return s, nil
+}
+
+// lag is how old an event of a source is before it can be missing, as [reconcile.Options] has it.
+func lag(s *config.Source) time.Duration {
+	if s.Reconcile.Lag == 0 {
+		return -1
+	}
+	return s.Reconcile.Lag
+}
+
+// storeListed returns what stores an event from a list, which is delivered then as any other.
+func storeListed(form *ingest.Listed, now func() time.Time, accept accepter) func(context.Context, hookonce.Event) (bool, error) {
+	return func(ctx context.Context, ev hookonce.Event) (bool, error) {
+		entry, err := form.Form(&ev, now())
+		if err != nil {
+			return false, err
+		}
+		result, err := accept(ctx, entry)
+		if err = errors.Join(err, result.Err); err != nil {
+			return false, err
+		}
+		return result.Status == journal.Accepted, nil
+	}
+}
