@@ -88,6 +88,7 @@ var rules = []rule{
 	{pkg: "internal/idempotency/claimstore", allow: []string{"", "pgstore", "sqlstore"}, reason: "it chooses a store and knows nothing of requests"},
 	{pkg: "internal/fleet", allow: []string{"internal/journal"}, reason: "what gateways say of themselves is in the store, and concerns nothing else"},
 	{pkg: "internal/reconcile", allow: []string{"", "internal/header", "provider/spec"}, reason: "reading a sender's list needs neither a store nor the catalogue: what is on record is asked through an interface"},
+	{pkg: "internal/reconcile/schedule", allow: []string{"", "internal/journal", "internal/reconcile", "provider/spec"}, reason: "when sources are compared is a matter of marks in the journal"},
 	{pkg: "internal/overview", allow: []string{"internal/fleet", "internal/journal", "internal/tally"}, reason: "how all stands is asked of the journal, and of nothing that works"},
 	{pkg: "internal/tail", allow: []string{"internal/journal"}, reason: "what comes is seen in the store, whoever put it there"},
 	{pkg: "internal/alert", allow: []string{"internal/closest", "internal/overview"}, reason: "what is wrong is decided from a snapshot alone"},
