@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -58,22 +57,32 @@ func (b *Beside) Close() error { return b.store.Close() }
 
 // Reconcile compares one source. Its results are those of [reconcile.Run]; a nil report says that nothing was asked.
 func (b *Beside) Reconcile(ctx context.Context, c Comparison) (*reconcile.Report, error) {
-	return b.plan.compare(ctx, c, b.opt, b.store.Known, func(ctx context.Context, entry *journal.Event) (journal.Result, error) {
-		results, err := engine.Beside{
-			Store: b.store, Notifier: b.store.notifier, Destinations: b.plan.journal.Destinations, IDs: b.ids, Now: b.opt.Now,
-		}.Ingest(ctx, []*journal.Event{entry})
-		if err != nil {
-			return journal.Result{}, err
-		}
-		return results[0], nil
-	})
+	return b.plan.compare(ctx, c, b.opt, b.store.Known, b.ingest)
 }
 
-// accepter makes one event durable.
-type accepter func(context.Context, *journal.Event) (journal.Result, error)
+// ingest stores an event from a list, which the gateways on the store deliver.
+func (b *Beside) ingest(ctx context.Context, ev hookonce.Event) (stored bool, err error) {
+	i := slices.IndexFunc(b.plan.ingest.Sources, func(s ingest.Source) bool { return s.Name == ev.Source })
+	if i < 0 {
+		return false, fmt.Errorf("%w: %q", ingest.ErrNoSource, ev.Source)
+	}
+	entry, err := ingest.NewLister(b.plan.ingest.Sources[i]).Event(&ev, b.opt.Now())
+	if err != nil {
+		return false, err
+	}
+	store := engine.Beside{Store: b.store, Notifier: b.store.notifier, Destinations: b.plan.journal.Destinations, IDs: b.ids, Now: b.opt.Now}
+	results, err := store.Ingest(ctx, []*journal.Event{entry})
+	if err != nil {
+		return false, err
+	}
+	return results[0].Status == journal.Accepted && results[0].Err == nil, results[0].Err
+}
+
+// ingester stores an event from a list, and reports whether it did.
+type ingester func(context.Context, hookonce.Event) (bool, error)
 
 // compare compares one source of the plan.
-func (p *plan) compare(ctx context.Context, c Comparison, o Options, known knower, accept accepter) (*reconcile.Report, error) {
+func (p *plan) compare(ctx context.Context, c Comparison, o Options, known knower, ingest ingester) (*reconcile.Report, error) {
 	s, err := p.comparable(c.Source)
 	if err != nil {
 		return nil, err
@@ -91,8 +100,7 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, known knowe
 		Now: o.Now, Transport: p.senders, Log: o.Logger,
 	}
 	if c.Ingest {
-		i := slices.IndexFunc(p.ingest.Sources, func(e ingest.Source) bool { return e.Name == s.Name })
-		opts.Ingest = storeListed(ingest.NewListed(p.ingest.Sources[i]), o.Now, accept)
+		opts.Ingest = ingest
 	}
 	return reconcile.Run(ctx, opts)
 }
@@ -116,19 +124,4 @@ func lag(s *config.Source) time.Duration {
 		return -1
 	}
 	return s.Reconcile.Lag
-}
-
-// storeListed returns what stores an event from a list, which is delivered then as any other.
-func storeListed(form *ingest.Listed, now func() time.Time, accept accepter) func(context.Context, hookonce.Event) (bool, error) {
-	return func(ctx context.Context, ev hookonce.Event) (bool, error) {
-		entry, err := form.Form(&ev, now())
-		if err != nil {
-			return false, err
-		}
-		result, err := accept(ctx, entry)
-		if err = errors.Join(err, result.Err); err != nil {
-			return false, err
-		}
-		return result.Status == journal.Accepted, nil
-	}
 }

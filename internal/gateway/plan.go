@@ -51,11 +51,11 @@ type plan struct {
 	telling       telling          // of alerts
 	tracing       tracing.Options  // without a URL nothing is traced
 	alerts        alerting.Settings
-	expected      map[string]time.Duration  // sources of which something is expected within that time
-	capacity      int64                     // bytes that the store may grow to; 0: nobody said
-	reconciled    []schedule.Source         // compared with their senders' lists; Ingest is not set
-	listed        map[string]*ingest.Listed // forms the events of those that are to be stored
-	senders       *http.Transport           // to the APIs of senders
+	expected      map[string]time.Duration // sources of which something is expected within that time
+	capacity      int64                    // bytes that the store may grow to; 0: nobody said
+	reconciled    []schedule.Source        // compared with their senders' lists; Ingest is not set
+	stored        map[string]bool          // those of them whose missing events are stored
+	senders       *http.Transport          // to the APIs of senders
 
 	// What is configured of these; the gateway adds what runs.
 	ingest  ingest.Options
@@ -108,7 +108,7 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 		connections: connlimit.Limits{Max: cfg.MaxConnections, PerAddress: cfg.MaxConnectionsPerAddress, Exempt: cfg.TrustedProxies},
 		policy:      addressPolicy(cfg.Delivery),
 		waiting:     map[string]bool{},
-		listed:      map[string]*ingest.Listed{},
+		stored:      map[string]bool{},
 		tracing:     traces(&cfg.Tracing),
 		ingest: ingest.Options{
 			MaxReading: maxReading, MaxQueued: cfg.Queue.Events, MaxQueuedBytes: cfg.Queue.Bytes,
@@ -181,7 +181,7 @@ func (p *plan) planSource(s *config.Source, asked map[string][]string, before *p
 		endpoint.Provider = known
 	}
 	p.ingest.Sources = append(p.ingest.Sources, endpoint)
-	return p.planReconcile(s, endpoint)
+	return p.planReconcile(s)
 }
 
 // planDestinations turns the configured destinations into those of package deliver. That of a source with a

@@ -2,12 +2,11 @@ package gateway
 
 import (
 	"context"
-
 	"net/http"
 	"strconv"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/reconcile"
 	"github.com/hookonce/hookonce/internal/reconcile/schedule"
@@ -20,7 +19,7 @@ type reconciling struct {
 }
 
 // planReconcile turns what a source says of its sender's list into a source of the schedule.
-func (p *plan) planReconcile(s *config.Source, endpoint ingest.Source) error {
+func (p *plan) planReconcile(s *config.Source) error {
 	if !s.Reconcile.On() || s.Reconcile.Every == 0 {
 		return nil
 	}
@@ -33,9 +32,7 @@ func (p *plan) planReconcile(s *config.Source, endpoint ingest.Source) error {
 		Every: s.Reconcile.Every, Lag: s.Reconcile.Lag, Remembered: p.cfg.RetentionOf(s).IDs,
 		Redeliver: s.Reconcile.Action == config.Redeliver,
 	})
-	if s.Reconcile.Action == config.Ingest {
-		p.listed[s.Name] = ingest.NewListed(endpoint)
-	}
+	p.stored[s.Name] = s.Reconcile.Action == config.Ingest
 	return nil
 }
 
@@ -67,20 +64,17 @@ func (g *Gateway) reconciled() []schedule.Source {
 	sources := make([]schedule.Source, len(w.reconciled))
 	for i, s := range w.reconciled {
 		sources[i] = s
-		if form := w.listed[s.Name]; form != nil {
-			sources[i].Ingest = storeListed(form, g.opt.Now, g.accept)
+		if w.stored[s.Name] {
+			sources[i].Ingest = g.ingestListed
 		}
 	}
 	return sources
 }
 
-// accept makes an event durable that is delivered then as any other.
-func (g *Gateway) accept(ctx context.Context, entry *journal.Event) (journal.Result, error) {
-	results, err := g.journal.Accept(ctx, []*journal.Event{entry})
-	if err != nil {
-		return journal.Result{}, err
-	}
-	return results[0], nil
+// ingestListed stores an event from a list, which is delivered then as any other.
+func (g *Gateway) ingestListed(ctx context.Context, ev hookonce.Event) (stored bool, err error) {
+	result, err := g.handler.Ingest(ctx, &ev)
+	return result.Status == journal.Accepted && err == nil, err
 }
 
 // senders carries requests to the APIs of senders, where deliveries may go.
