@@ -60,7 +60,13 @@ func (s Spec) Sample(of Sample) (http.Header, []byte) {
 		header.Set("Content-Type", "application/x-www-form-urlencoded")
 		return header, []byte(fill(url.QueryEscape).Replace(s.Example.Form))
 	}
-	body := []byte(fill(escapeJSON).Replace(s.Example.Body))
+	quoted, bare := fill(escapeJSON), fill(numberOrString)
+	body := []byte(literalOrPlaceholder.ReplaceAllStringFunc(s.Example.Body, func(part string) string {
+		if part[0] == '"' {
+			return quoted.Replace(part)
+		}
+		return bare.Replace(part)
+	}))
 	if s.Example.Compact {
 		var compact bytes.Buffer
 		if json.Compact(&compact, body) == nil {
@@ -68,6 +74,21 @@ func (s Spec) Sample(of Sample) (http.Header, []byte) {
 		}
 	}
 	return header, body
+}
+
+// literalOrPlaceholder matches what may change in a template of JSON: a string literal with all that is in it, and a
+// placeholder outside of one.
+var literalOrPlaceholder = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|\{\{[a-z]+\}\}`)
+
+// wholeNumber matches what JSON writes as a number, without a fraction.
+var wholeNumber = regexp.MustCompile(`^-?(?:0|[1-9][0-9]*)$`)
+
+// numberOrString returns the text as a JSON value: a number if it is one, else a string.
+func numberOrString(text string) string {
+	if wholeNumber.MatchString(text) {
+		return text
+	}
+	return `"` + escapeJSON(text) + `"`
 }
 
 // Place puts a text, such as {{id}}, where a header: or json: value of a request is looked for, and leaves the template

@@ -1,9 +1,30 @@
 package spec
 
 import (
+	"encoding/json"
 	"regexp"
 	"testing"
+	"time"
 )
+
+// What stands in the place of a value is a number if it is one, and a string if not: the body is JSON whatever the id is.
+func TestSampleIsJSON(t *testing.T) {
+	s := Spec{Example: Template{Body: `{"a": {{id}}, "b\"": "{{id}} \" of {{type}}", "c": [{{object}},{{unix}}]}`, Type: "t"}}
+	for id, want := range map[string]string{
+		"738150001":  `{"a": 738150001, "b\"": "738150001 \" of t", "c": [738150001,7]}`,
+		"-1":         `{"a": -1, "b\"": "-1 \" of t", "c": [-1,7]}`,
+		"007":        `{"a": "007", "b\"": "007 \" of t", "c": ["007",7]}`,
+		"1e9":        `{"a": "1e9", "b\"": "1e9 \" of t", "c": ["1e9",7]}`,
+		"first":      `{"a": "first", "b\"": "first \" of t", "c": ["first",7]}`,
+		`1, "b": "x`: `{"a": "1, \"b\": \"x", "b\"": "1, \"b\": \"x \" of t", "c": ["1, \"b\": \"x",7]}`,
+		"":           `{"a": "", "b\"": " \" of t", "c": ["",7]}`,
+	} {
+		_, body := s.Sample(Sample{ID: id, Time: time.Unix(7, 0)})
+		if string(body) != want || !json.Valid(body) {
+			t.Errorf("%q\nmakes %s\nwant  %s", id, body, want)
+		}
+	}
+}
 
 func TestNumberedObject(t *testing.T) {
 	for object, want := range map[string]string{

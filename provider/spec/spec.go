@@ -218,7 +218,8 @@ type Template struct {
 	// Form is set if the body is a form: fields and values, written as a query string. Placeholders in
 	// it are escaped.
 	Form string `yaml:"form,omitempty"`
-	// Body is the JSON body. Placeholders stand inside string literals, except for numbers.
+	// Body is the JSON body. Placeholders stand inside string literals, or in the place of a value: there a whole number
+	// stays one and every other text becomes a string, so that what is sent is JSON whatever the id is.
 	Body string `yaml:"body,omitempty"`
 	// Compact is set if the body is sent without the white space between its members: some libraries of senders verify
 	// JSON that they wrote anew, and would take any other form for a wrong secret.
