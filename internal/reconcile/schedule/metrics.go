@@ -34,13 +34,13 @@ func newMetrics(to prometheus.Registerer) *metrics {
 }
 
 // run counts a run.
-func (m *metrics) run(source string, missing, recovered, failed int, err error) {
+func (m *metrics) run(source string, found News, err error) {
 	if m == nil {
 		return
 	}
-	m.missing.WithLabelValues(source).Add(float64(missing))
-	m.recovered.WithLabelValues(source).Add(float64(recovered))
-	m.failed.WithLabelValues(source).Add(float64(failed))
+	m.missing.WithLabelValues(source).Add(float64(found.Missing))
+	m.recovered.WithLabelValues(source).Add(float64(found.Recovered()))
+	m.failed.WithLabelValues(source).Add(float64(found.Failed))
 	result := map[bool]string{true: "ok", false: "failed"}[err == nil]
 	m.runs.WithLabelValues(source, result).Inc()
 }

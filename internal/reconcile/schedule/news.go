@@ -1,0 +1,100 @@
+package schedule
+
+import (
+	"iter"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/reconcile"
+)
+
+// News is what a run found that was not told before, by this process, or by another one that went past it.
+type News struct {
+	// Missing never arrived. Those that came while the run lasted are not among them.
+	Missing int
+	// Redelivered, Stored and Failed are what was done, also about such as were told before.
+	Redelivered, Stored, Failed int
+	// Report is all that the run found.
+	Report *reconcile.Report
+
+	events []reconcile.Missing
+}
+
+// Recovered counts what was stored, and what the sender was asked to send again.
+func (n *News) Recovered() int { return n.Redelivered + n.Stored }
+
+func (n *News) any() bool { return n.Missing+n.Recovered()+n.Failed > 0 }
+
+// told has what was done last about each event that was told and may be found again.
+type told map[string]reconcile.Outcome
+
+// listed are the events that a report names, with a key and without.
+func listed(r *reconcile.Report) iter.Seq[*reconcile.Missing] {
+	return func(yield func(*reconcile.Missing) bool) {
+		for _, all := range [][]reconcile.Missing{r.Events, r.Undelivered} {
+			for i := range all {
+				if !yield(&all[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// news tells what is new in a report from what is found again: runs overlap, one that failed is repeated, and what cannot be
+// recovered is tried again. Each event counts once as missing, and once for each outcome that is another than before.
+func (s *Schedule) news(src *Source, mark journal.Mark, r *reconcile.Report, err error) News {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, now := s.told[src.Name], told{}
+	found := News{Report: r}
+	redelivered, stored, failed := 0, 0, 0                          // of those that the report names
+	through := earlier(mark.Through, mark.Last.Ended.Add(-src.Lag)) // what was told of: the mark of a source that begins is ahead
+	for m := range listed(r) {
+		switch m.Outcome {
+		case reconcile.Arrived:
+			continue
+		case reconcile.Redelivered:
+			redelivered++
+		case reconcile.Stored:
+			stored++
+		case reconcile.Failed:
+			failed++
+		}
+		id := m.Key
+		if id == "" {
+			id = "\x00" + m.Entry
+		}
+		was, again := before[id]
+		now[id] = m.Outcome
+		past := !m.Time.IsZero() && m.Time.Before(through)
+		if !again && (!past || m.Outcome == reconcile.Stored) { // else whoever moved the mark told of it
+			found.Missing++
+			found.events = append(found.events, *m)
+		}
+		if again && was == m.Outcome {
+			continue
+		}
+		switch m.Outcome {
+		case reconcile.Redelivered:
+			found.Redelivered++
+		case reconcile.Stored:
+			found.Stored++
+		case reconcile.Failed:
+			found.Failed++
+		}
+	}
+	// Of those beyond what a report names only the numbers are known.
+	found.Missing += r.Missing - len(r.Events)
+	found.Redelivered += r.Redelivered - redelivered
+	found.Stored += r.Stored - stored
+	found.Failed += r.Failed - failed
+	if err != nil && len(before) <= reconcile.MaxMissing { // it did not come to all of them
+		for id, was := range before {
+			if _, is := now[id]; !is {
+				now[id] = was
+			}
+		}
+	}
+	s.told[src.Name] = now
+	return found
+}

@@ -1,0 +1,206 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/reconcile"
+)
+
+// Why a run ended that was not through.
+var (
+	errTaken   = errors.New("another gateway has taken over")
+	errUnheard = errors.New("the store did not answer for so long that another gateway may have taken over")
+)
+
+// compare does one run, if nobody else does.
+func (s *Schedule) compare(ctx context.Context, src Source) {
+	now := s.opt.Now()
+	s.later(src.Name, now.Add(min(src.Every, tryAgain))) // whatever comes of it: the mark says more then
+	ask, cancel := context.WithTimeout(ctx, askTime)
+	mark, taken, err := s.opt.Store.TakeMark(ask, src.Name, s.holder, now, now.Add(leaseTime))
+	cancel()
+	switch {
+	case err != nil:
+		s.opt.Logger.Warn("reconcile: a source could not be compared, because the store does not answer", "source", src.Name, "error", err)
+		return
+	case !taken:
+		return
+	case now.Before(src.again(mark)): // somebody was faster
+		s.release(ctx, src.Name, mark.Token, mark.Last)
+		return
+	case mark.Through.IsZero():
+		s.begin(ctx, src, mark, now)
+		return
+	}
+	run, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var holding sync.WaitGroup
+	holding.Go(func() { s.hold(run, stop, src.Name, mark.Token) })
+	since, late := s.since(src, mark, now)
+	report, err := reconcile.Run(run, reconcile.Options{
+		Source: src.Name, Provider: src.Provider, With: src.With, Token: src.Token, Types: src.Types,
+		Ledger: s.opt.Ledger, Since: since, Lag: cmp.Or(src.Lag, -1), Refused: src.Refused,
+		Redeliver: src.Redeliver, Ingest: src.Ingest, Now: s.opt.Now, Transport: s.opt.Transport, Log: s.opt.Logger,
+	})
+	lost := context.Cause(run)
+	stop(nil)
+	holding.Wait()
+	if report == nil {
+		report = &reconcile.Report{}
+	}
+	if lost != nil && err != nil {
+		err = lost
+	}
+	found := s.news(&src, mark, report, err)
+	s.tell(ctx, &src, mark, found, late || report.Cut && mark.Through.Before(report.Since), err)
+	s.record(ctx, &src, mark, found, err)
+}
+
+// begin marks the beginning of a source that was never compared. What was made before is never asked about, because the source may
+// not have existed then, and somebody else may have done the work: so the mark is as far ahead as runs reach back.
+func (s *Schedule) begin(ctx context.Context, src Source, mark journal.Mark, now time.Time) {
+	if s.advance(ctx, src.Name, mark.Token, journal.MarkAdvance{Through: now.Add(overlap), Lease: now.Add(leaseTime)}) {
+		s.opt.Logger.Info("reconcile: a source is compared with its sender's list from now on; what was before, hookonce reconcile finds", "source", src.Name)
+	}
+	s.release(ctx, src.Name, mark.Token, journal.MarkResult{Ended: now})
+}
+
+// since is where a run begins: a little before where the last one ended, and not before keys are remembered, nor where they may be
+// forgotten while it lasts. It reports whether something is not compared because of that.
+func (s *Schedule) since(src Source, mark journal.Mark, now time.Time) (since time.Time, late bool) {
+	since = mark.Through.Add(-overlap)
+	if src.Remembered == 0 {
+		return since, false
+	}
+	if edge := now.Add(-src.Remembered + min(overlap, src.Remembered/8)); since.Before(edge) {
+		return edge, mark.Through.Before(edge)
+	}
+	return since, false
+}
+
+// hold keeps the lease until ctx ends, and ends it if the mark is somebody else's.
+func (s *Schedule) hold(ctx context.Context, stop context.CancelCauseFunc, source string, token int64) {
+	tick := time.NewTicker(leaseTime / 4)
+	defer tick.Stop()
+	until := s.opt.Now().Add(leaseTime)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		lease := s.opt.Now().Add(leaseTime)
+		ask, cancel := context.WithTimeout(ctx, askTime)
+		held, err := s.opt.Store.AdvanceMark(ask, source, token, journal.MarkAdvance{Lease: lease})
+		cancel()
+		switch {
+		case err == nil && held:
+			until = lease
+		case err == nil:
+			stop(errTaken)
+		case !s.opt.Now().Before(until):
+			stop(errUnheard)
+		}
+	}
+}
+
+// record moves the mark as far as all was compared and done, and gives it back. A run that was cut off leaves no trace, so that
+// another process begins at once. Of a mark that somebody else has taken, the store takes nothing.
+func (s *Schedule) record(ctx context.Context, src *Source, mark journal.Mark, found News, err error) {
+	now, r := s.opt.Now(), found.Report
+	result := journal.MarkResult{Ended: now, Listed: int64(r.Listed), Missing: int64(found.Missing), Recovered: int64(found.Recovered())}
+	switch {
+	case ctx.Err() != nil:
+		result = mark.Last
+	case err != nil:
+		result.Error = err.Error()
+	default:
+		through := settled(r, now)
+		if s.advance(ctx, src.Name, mark.Token, journal.MarkAdvance{Through: through, Lease: now.Add(leaseTime)}) && through.After(mark.Through) {
+			mark.Through = through
+		}
+	}
+	mark.Last = result
+	if s.release(ctx, src.Name, mark.Token, result) {
+		s.metrics.standing(src.Name, mark)
+	}
+}
+
+// settled is the time before which all was compared, and done what had to be: an event that could not be recovered, or that the
+// sender was asked for, is looked at again until it is on record or [insist] has passed.
+func settled(r *reconcile.Report, now time.Time) time.Time {
+	open, through := r.Failed+r.Redelivered, r.Settled
+	for m := range listed(r) {
+		if m.Outcome != reconcile.Failed && m.Outcome != reconcile.Redelivered {
+			continue
+		}
+		open--
+		if !m.Time.IsZero() && m.Time.Before(through) {
+			through = m.Time
+		}
+	}
+	if open > 0 { // and the report does not have them
+		through = r.Since
+	}
+	if last := now.Add(-insist); through.Before(last) {
+		through = last
+	}
+	return earlier(through, r.Settled)
+}
+
+// advance and release end what a run did, also if ctx ended. They report whether it is on record.
+func (s *Schedule) advance(ctx context.Context, source string, token int64, a journal.MarkAdvance) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	defer cancel()
+	held, err := s.opt.Store.AdvanceMark(ctx, source, token, a)
+	return s.noted(source, held, err)
+}
+
+func (s *Schedule) release(ctx context.Context, source string, token int64, r journal.MarkResult) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
+	defer cancel()
+	held, err := s.opt.Store.ReleaseMark(ctx, source, token, r)
+	return s.noted(source, held, err)
+}
+
+func (s *Schedule) noted(source string, held bool, err error) bool {
+	if err != nil {
+		s.opt.Logger.Warn("reconcile: it could not be recorded how far a source was compared, so a part of it is compared again", "source", source, "error", err)
+	}
+	return err == nil && held
+}
+
+// tell writes what a run found, and counts it.
+func (s *Schedule) tell(ctx context.Context, src *Source, mark journal.Mark, found News, late bool, err error) {
+	log := s.opt.Logger
+	if late {
+		log.Warn("reconcile: a part of the time since the last run cannot be compared any more", "source", src.Name, "compared_through", mark.Through, "begins", found.Report.Since)
+	}
+	for i, m := range found.events {
+		if i == maxLines {
+			break
+		}
+		log.Warn("reconcile: an event never arrived", "source", src.Name, "key", m.Key, "entry", m.Entry, "type", m.Type, "time", m.Time,
+			"refused", m.Refused, "outcome", string(cmp.Or(m.Outcome, "reported")), "why", m.Why)
+	}
+	s.metrics.run(src.Name, found, err)
+	if found.any() {
+		log.Warn("reconcile: events never arrived", "source", src.Name, "listed", found.Report.Listed, "missing", found.Missing,
+			"redelivered", found.Redelivered, "stored", found.Stored, "failed", found.Failed)
+		if s.opt.Found != nil {
+			s.opt.Found(context.WithoutCancel(ctx), src.Name, found)
+		}
+	}
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case errors.Is(err, errTaken):
+		log.Info("reconcile: another gateway goes on with a source", "source", src.Name)
+	default:
+		log.Warn("reconcile: a source could not be compared; it is tried again", "source", src.Name, "error", err)
+	}
+}

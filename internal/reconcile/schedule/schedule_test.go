@@ -1,0 +1,604 @@
+package schedule
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/reconcile"
+	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+const (
+	every = 15 * time.Minute
+	lag   = 10 * time.Minute
+)
+
+// world is a store, a sender's API, and what is on record of its events. It lives in a bubble of synctest, whose clock only the
+// test moves on.
+type world struct {
+	*testing.T
+	server *reconciletest.Server
+	store  *journaltest.Faulty
+	found  []News
+
+	mu     sync.Mutex
+	source Source
+	known  map[string]bool
+	log    bytes.Buffer
+	answer func(http.ResponseWriter) bool // takes the place of the sender's, if it reports so; nil: none does
+}
+
+func bubble(t *testing.T, f func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, server: &reconciletest.Server{Kind: spec.PageCursor}, store: journaltest.NewFaulty(journaltest.NewMemory()), known: map[string]bool{}}
+		w.server.Intercept = func(rw http.ResponseWriter, _ *http.Request) bool {
+			w.mu.Lock()
+			answer := w.answer
+			w.mu.Unlock()
+			return answer != nil && answer(rw)
+		}
+		p, err := spec.New(w.server.Spec(reconciletest.Origin), spec.Settings{Secrets: spec.Secrets(reconciletest.Secret)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.source = Source{Name: "billing", Provider: p, Token: reconciletest.Token, Every: every, Lag: lag}
+		f(w)
+	})
+}
+
+// gateway is one that compares.
+type gateway struct {
+	*Schedule
+	metrics *prometheus.Registry
+	stop    func()
+}
+
+// start starts a gateway, which the end of the test stops.
+func (w *world) start() *gateway {
+	g := &gateway{metrics: prometheus.NewRegistry()}
+	g.Schedule = New(Options{
+		Store: w.store, Ledger: w, Transport: w.server, Now: time.Now, Registerer: g.metrics, Logger: slog.New(slog.NewTextHandler(w, nil)),
+		Sources: func() []Source {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return []Source{w.source}
+		},
+		Found: func(_ context.Context, source string, n News) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if source != "billing" || !n.any() {
+				w.Errorf("of %q it told %+v", source, n)
+			}
+			w.found = append(w.found, n)
+		},
+	})
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.Run(ctx)
+	}()
+	g.stop = func() {
+		cancel()
+		<-done
+	}
+	w.Cleanup(g.stop)
+	return g
+}
+
+// begun starts a gateway, and lets the beginning be an hour ago.
+func (w *world) begun() *gateway {
+	g := w.start()
+	w.pass(time.Hour)
+	return g
+}
+
+func (w *world) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (w *world) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(p)
+}
+
+// Known is what is on record.
+func (w *world) Known(_ context.Context, source string, keys []string) (map[string]reconcile.Known, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := map[string]reconcile.Known{}
+	for _, key := range keys {
+		if w.known[key] {
+			found[key] = reconcile.Known{}
+		}
+	}
+	return found, nil
+}
+
+// ingest puts an event on record.
+func (w *world) ingest(_ context.Context, ev hookonce.Event) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer func() { w.known[ev.Key] = true }()
+	return !w.known[ev.Key], nil
+}
+
+// change changes how the source is compared.
+func (w *world) change(f func(*Source)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(&w.source)
+}
+
+// make makes an event of now.
+func (w *world) make(id string) time.Time {
+	at := time.Now().Truncate(time.Second)
+	w.server.Add(reconciletest.Entry{ID: id, At: at})
+	return at
+}
+
+func (w *world) arrive(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.known[id] = true
+}
+
+func (w *world) has(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known[id]
+}
+
+// answers has the sender answer in another way; with nil as before.
+func (w *world) answers(f func(http.ResponseWriter) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer = f
+}
+
+func (w *world) mark() journal.Mark {
+	w.Helper()
+	marks, err := w.store.Marks(w.Context())
+	if err != nil || len(marks) != 1 {
+		w.Fatalf("the marks are %+v, %v", marks, err)
+	}
+	return marks[0]
+}
+
+// counts wants what gateways counted together: missing, recovered, failures.
+func (w *world) counts(want string, gateways ...*gateway) {
+	w.Helper()
+	var missing, recovered, failed float64
+	for _, g := range gateways {
+		missing += testutil.ToFloat64(g.Schedule.metrics.missing)
+		recovered += testutil.ToFloat64(g.Schedule.metrics.recovered)
+		failed += testutil.ToFloat64(g.Schedule.metrics.failed)
+	}
+	if got := fmt.Sprint(missing, recovered, failed); got != want {
+		w.Errorf("missing, recovered and failed are %s, want %s\n%s", got, want, w.logged())
+	}
+}
+
+func (w *world) logged() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.String()
+}
+
+// says wants the log to have a text so often.
+func (w *world) says(n int, text string) {
+	w.Helper()
+	if got := strings.Count(w.logged(), text); got != n {
+		w.Errorf("the log says %q %d times, want %d:\n%s", text, got, n, w.logged())
+	}
+}
+
+// The first look at a source marks its beginning, and asks for nothing that was made before: somebody else may have done the work.
+func TestBeginning(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) { s.Ingest = w.ingest })
+		w.make("evt_before")
+		w.pass(time.Second)
+		g := w.start()
+		w.pass(time.Second)
+		if n := len(w.server.Requests()); n > 0 {
+			t.Errorf("the sender was asked %d times at the beginning", n)
+		}
+		w.make("evt_after")
+		w.pass(4 * every)
+		if w.has("evt_before") || !w.has("evt_after") {
+			t.Errorf("what was made before is stored: %v; what was made after: %v", w.has("evt_before"), w.has("evt_after"))
+		}
+		w.counts("1 1 0", g)
+	})
+}
+
+// What is told, though it is only reported, is told from the beginning on, whatever the period and the lag.
+func TestBeginningIsTold(t *testing.T) {
+	for name, period := range map[string]time.Duration{"often": time.Minute, "seldom": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.change(func(s *Source) { s.Every = period })
+				g := w.start()
+				w.pass(30 * time.Second)
+				w.make("evt_1")
+				w.pass(4 * time.Hour)
+				w.counts("1 0 0", g)
+				w.says(1, "an event never arrived")
+			})
+		})
+	}
+}
+
+// Of three gateways one at a time compares a source, in its period, and all together tell of a missing event once.
+func TestOneAtATime(t *testing.T) {
+	bubble(t, func(w *world) {
+		all := []*gateway{w.start(), w.start(), w.start()}
+		w.pass(time.Hour)
+		w.make("evt_lost")
+		w.make("evt_here")
+		w.arrive("evt_here")
+		asked := len(w.server.Requests())
+		w.pass(8 * every)
+		if n := len(w.server.Requests()) - asked; n < 7 || n > 8 {
+			t.Errorf("in 8 periods the sender was asked %d times", n)
+		}
+		w.counts("1 0 0", all...)
+		w.says(1, "an event never arrived")
+		if got := w.mark(); got.Holder != "" || time.Since(got.Through) > lag+every || got.Last.Error != "" {
+			t.Errorf("the mark is %+v at %v", got, time.Now())
+		}
+	})
+}
+
+// A gateway that took the mark right after another one had done the work leaves it alone.
+func TestDoneMeanwhile(t *testing.T) {
+	bubble(t, func(w *world) {
+		g := w.begun()
+		w.pass(time.Second)
+		asked, before := len(w.server.Requests()), w.mark()
+		g.compare(w.Context(), w.source)
+		after := w.mark()
+		if before.Token++; len(w.server.Requests()) != asked || after != before {
+			t.Errorf("it compared again: %+v, and before %+v", after, before)
+		}
+	})
+}
+
+// An event that could not be stored keeps the mark where it is until it could, and counts once. After a day it is given up, so
+// that the list that is read does not grow for ever.
+func TestFailedActions(t *testing.T) {
+	for name, heals := range map[string]bool{"heals": true, "never": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				var healed atomic.Bool
+				w.change(func(s *Source) {
+					s.Ingest = func(ctx context.Context, ev hookonce.Event) (bool, error) {
+						if !healed.Load() && ev.Key == "evt_bad" {
+							return false, errors.New("the store is full")
+						}
+						return w.ingest(ctx, ev)
+					}
+				})
+				g := w.begun()
+				at := w.make("evt_bad")
+				w.pass(time.Minute)
+				w.make("evt_good")
+				w.pass(2 * time.Hour)
+				if !w.has("evt_good") || w.has("evt_bad") || !w.mark().Through.Equal(at) {
+					t.Errorf("the mark stands at %v, and the event that could not be stored is of %v", w.mark().Through, at)
+				}
+				w.counts("2 1 1", g)
+				healed.Store(heals)
+				w.pass(30 * time.Hour)
+				if w.has("evt_bad") != heals || time.Since(w.mark().Through) > lag+every {
+					t.Errorf("stored %v; the mark stands at %v, and it is %v", w.has("evt_bad"), w.mark().Through, time.Now())
+				}
+				w.counts(map[bool]string{true: "2 2 1", false: "2 1 1"}[heals], g)
+				w.says(2, "an event never arrived")
+			})
+		})
+	}
+}
+
+// What the sender was asked for is asked for again until it has come, and counts once.
+func TestRedeliveredUntilItComes(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) { s.Redeliver = true })
+		g := w.begun()
+		w.make("evt_1")
+		w.pass(4 * every)
+		if n := len(w.server.Resent()); n < 3 {
+			t.Errorf("it was asked for %d times", n)
+		}
+		w.arrive("evt_1")
+		w.pass(every)
+		before := len(w.server.Resent())
+		w.pass(4 * every)
+		if n := len(w.server.Resent()); n != before {
+			t.Errorf("it was asked for again after it had come")
+		}
+		w.counts("1 1 0", g)
+	})
+}
+
+// What comes while a run lasts never was missing.
+func TestArrivedMeanwhile(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) {
+			s.Ingest = func(_ context.Context, ev hookonce.Event) (bool, error) {
+				w.arrive(ev.Key)
+				return false, nil
+			}
+		})
+		g := w.begun()
+		w.make("evt_1")
+		w.pass(2 * every)
+		w.counts("0 0 0", g)
+		if len(w.found) > 0 {
+			t.Errorf("it told %+v", w.found)
+		}
+	})
+}
+
+// hang makes the sender's next answer wait until it is released.
+func (w *world) hang() (asked <-chan struct{}, release func()) {
+	came, gate := make(chan struct{}, 100), make(chan struct{})
+	w.answers(func(http.ResponseWriter) bool {
+		came <- struct{}{}
+		<-gate
+		return false
+	})
+	return came, sync.OnceFunc(func() { close(gate) })
+}
+
+// A gateway whose lease another one has taken stops at once and writes nothing. The other one does the work.
+func TestLeaseLost(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) { s.Ingest = w.ingest })
+		slow := w.begun()
+		w.make("evt_1")
+		asked, release := w.hang()
+		defer release()
+		w.pass(2 * every) // the run goes on, and its lease with it
+		<-asked
+		held := w.mark()
+		if held.Holder != slow.holder || !held.Lease.After(time.Now()) {
+			t.Errorf("while it runs the mark is %+v", held)
+		}
+		w.store.Fail(journaltest.OpAdvanceMark, 1, journaltest.NotPersisted)
+		w.pass(leaseTime / 4)
+		_, taken, err := w.store.TakeMark(w.Context(), "billing", "another gateway", held.Lease.Add(leaseTime), time.Now().Add(time.Hour))
+		if err != nil || !taken {
+			t.Fatal("the lease of a gateway that cannot be heard was not to be had", err)
+		}
+		other := w.mark()
+		w.pass(leaseTime)
+		release()
+		w.pass(time.Minute)
+		if w.has("evt_1") || w.mark() != other {
+			t.Errorf("it went on after it had lost the lease: stored %v, the mark is %+v", w.has("evt_1"), w.mark())
+		}
+		w.says(1, "another gateway goes on")
+	})
+}
+
+// A gateway that cannot be sure of its lease any more stops by itself.
+func TestStoreSilent(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) { s.Ingest = w.ingest })
+		w.begun()
+		w.make("evt_1")
+		_, release := w.hang()
+		defer release()
+		w.pass(2 * every)
+		through := w.mark().Through
+		w.store.Fail(journaltest.OpAdvanceMark, -1, journaltest.NotPersisted)
+		w.pass(2 * leaseTime)
+		release()
+		w.pass(2 * time.Second)
+		if got := w.mark(); w.has("evt_1") || !got.Through.Equal(through) || !strings.Contains(got.Last.Error, "did not answer") {
+			t.Errorf("without the store it went on: stored %v, the mark is %+v", w.has("evt_1"), got)
+		}
+		w.answers(nil)
+		w.store.Fail(journaltest.OpAdvanceMark, 0, journaltest.NotPersisted)
+		w.pass(2 * every)
+		if !w.has("evt_1") {
+			t.Error("once the store is back it does not go on")
+		}
+	})
+}
+
+// While the mark cannot be taken nobody is asked for anything. It is tried again soon, however long the period.
+func TestStoreAway(t *testing.T) {
+	for _, mode := range []journaltest.Mode{journaltest.NotPersisted, journaltest.Persisted} {
+		bubble(t, func(w *world) {
+			w.change(func(s *Source) { s.Every = 24 * time.Hour })
+			w.begun()
+			w.make("evt_1")
+			w.store.Fail(journaltest.OpTakeMark, -1, mode)
+			w.pass(24 * time.Hour)
+			if n := len(w.server.Requests()); n > 0 {
+				t.Errorf("without the mark the sender was asked %d times", n)
+			}
+			w.store.Fail(journaltest.OpTakeMark, 0, mode)
+			w.pass(2 * leaseTime)
+			if n := len(w.server.Requests()); n != 1 {
+				t.Errorf("once the store is back the sender was asked %d times", n)
+			}
+		})
+	}
+}
+
+// A run of which the store does not take how far it came is repeated; what it stored is on record by then, and counts once.
+func TestResultLost(t *testing.T) {
+	for _, mode := range []journaltest.Mode{journaltest.NotPersisted, journaltest.Persisted} {
+		bubble(t, func(w *world) {
+			w.change(func(s *Source) { s.Ingest = w.ingest })
+			g := w.begun()
+			w.make("evt_1")
+			w.store.Fail(journaltest.OpAdvanceMark, 1, mode)
+			w.store.Fail(journaltest.OpReleaseMark, 1, mode)
+			w.pass(4 * every)
+			w.counts("1 1 0", g)
+			if time.Since(w.mark().Through) > lag+every {
+				t.Errorf("the mark stands at %v, and it is %v", w.mark().Through, time.Now())
+			}
+		})
+	}
+}
+
+// A run that the end of its gateway cuts off leaves no trace: another one begins it anew, long before the period is over.
+func TestInterrupted(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) { s.Every = 24 * time.Hour })
+		first := w.begun()
+		w.make("evt_1")
+		asked, release := w.hang()
+		defer release()
+		before := w.mark()
+		w.pass(24 * time.Hour)
+		<-asked
+		second := w.start()
+		go first.stop()
+		synctest.Wait()
+		release()
+		w.answers(nil)
+		synctest.Wait()
+		if got := w.mark(); got.Last != before.Last || !got.Through.Equal(before.Through) || got.Holder != "" {
+			t.Errorf("it left %+v, and found %+v", got, before)
+		}
+		w.pass(2 * leaseTime)
+		w.counts("1 0 0", first, second)
+		if w.mark().Last.Ended.Equal(before.Last.Ended) {
+			t.Error("nobody goes on")
+		}
+	})
+}
+
+// A sender that fails is asked again soon, not in a period, and less and less often.
+func TestSenderFails(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) { s.Every = 24 * time.Hour })
+		g := w.begun()
+		w.answers(func(rw http.ResponseWriter) bool {
+			rw.WriteHeader(http.StatusForbidden)
+			return true
+		})
+		w.pass(23*time.Hour + time.Minute)
+		first := len(w.server.Requests())
+		if got := w.mark().Last.Error; first != 1 || got == "" || strings.Contains(got+w.logged(), reconciletest.Token) {
+			t.Errorf("it was asked %d times; the result is %q", first, got)
+		}
+		w.pass(12 * time.Hour)
+		if n := len(w.server.Requests()) - first; n < 2 || n > 4 {
+			t.Errorf("in twelve hours it was asked %d times", n)
+		}
+		if n := testutil.ToFloat64(g.Schedule.metrics.runs.WithLabelValues("billing", "failed")); n < 3 {
+			t.Errorf("%v runs count as failed", n)
+		}
+		w.answers(nil)
+		w.pass(12 * time.Hour)
+		if w.mark().Last.Error != "" {
+			t.Errorf("it does not recover: %+v", w.mark())
+		}
+	})
+}
+
+// What is older than the keys of the source are remembered is not asked about: it would be missing, whether it came or not. That a
+// part of the time cannot be compared is said.
+func TestForgotten(t *testing.T) {
+	bubble(t, func(w *world) {
+		const remembered = 24 * time.Hour
+		w.change(func(s *Source) { s.Ingest, s.Remembered = w.ingest, remembered })
+		w.begun().stop()
+		w.make("evt_old") // which came, and is forgotten by now
+		w.pass(3 * remembered)
+		w.make("evt_new")
+		g := w.start()
+		w.pass(4 * every)
+		if w.has("evt_old") || !w.has("evt_new") {
+			t.Errorf("stored: old %v, new %v", w.has("evt_old"), w.has("evt_new"))
+		}
+		for _, r := range w.server.Requests()[3:] {
+			at, _ := url.Parse(r.URL)
+			since, err := time.Parse(time.RFC3339, at.Query().Get("since"))
+			if err != nil || since.Before(r.At.Add(-remembered)) {
+				t.Errorf("it asked for what is forgotten: %s at %v", r.URL, r.At)
+			}
+		}
+		w.says(1, "cannot be compared any more")
+		w.counts("1 1 0", g)
+	})
+}
+
+// What a reload changes counts soon, however long the period was.
+func TestShorterPeriod(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) { s.Every = 7 * 24 * time.Hour })
+		w.begun()
+		w.change(func(s *Source) { s.Every = time.Minute })
+		w.pass(2 * time.Minute)
+		if n := len(w.server.Requests()); n == 0 {
+			t.Error("the sender was not asked")
+		}
+	})
+}
+
+// A run with many missing events names some, and counts all.
+func TestManyMissing(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.server.Size = 100
+		g := w.begun()
+		for i := range 3 * maxLines {
+			w.make(fmt.Sprintf("evt_%d", i))
+		}
+		w.pass(3 * every)
+		w.says(maxLines, "an event never arrived")
+		w.counts(fmt.Sprint(3*maxLines, 0, 0), g)
+	})
+}
+
+// How long a report holds the mark, where the report does not name all that failed, or none of it has a time.
+func TestSettled(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	failed := func(at time.Time) reconcile.Missing { return reconcile.Missing{Outcome: reconcile.Failed, Time: at} }
+	for name, c := range map[string]struct {
+		report reconcile.Report
+		want   time.Duration // ago
+	}{
+		"all is well":           {reconcile.Report{Stored: 1, Events: []reconcile.Missing{{Outcome: reconcile.Stored, Time: ago(time.Hour)}}}, lag},
+		"one failed":            {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(time.Hour))}}, time.Hour},
+		"one failed and is old": {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(30 * time.Hour))}}, insist},
+		"without a time":        {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(time.Time{})}}, lag},
+		"without a key":         {reconcile.Report{Failed: 1, Undelivered: []reconcile.Missing{failed(ago(2 * time.Hour))}}, 2 * time.Hour},
+		"not named":             {reconcile.Report{Failed: 2, Events: []reconcile.Missing{failed(ago(time.Hour))}}, 3 * time.Hour},
+		"younger than the lag":  {reconcile.Report{Redelivered: 1, Undelivered: []reconcile.Missing{{Outcome: reconcile.Redelivered, Time: now}}}, lag},
+	} {
+		c.report.Since, c.report.Settled = ago(3*time.Hour), ago(lag)
+		if got := settled(&c.report, now); !got.Equal(ago(c.want)) {
+			t.Errorf("%s: all is settled until %v, want %v", name, got, ago(c.want))
+		}
+	}
+}
