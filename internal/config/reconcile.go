@@ -51,7 +51,7 @@ const reconcileToken = "reconcile.token"
 // are kept whatever is written here.
 var reconcileTable = settings.Table[Reconcile]{
 	{Key: reconcileToken, Help: "token of its sender's API, as a `reference`: env:NAME or file:PATH; with it the source can be held against the list of what the sender made",
-		Bind: func(r *Reconcile) settings.Value { return settings.Reference(&r.Token) }},
+		Bind: func(r *Reconcile) settings.Value { return settings.OutsideReference(&r.Token) }},
 	{Key: "reconcile.with", Help: "what else that API needs to know, `NAME=VALUE`; 'hookonce providers show' says what; repeatable",
 		Bind: func(r *Reconcile) settings.Value {
 			return settings.Words(&r.With, "hook=123", checkAssignment)
@@ -88,9 +88,6 @@ func checkReconcile(r *settings.Report, cfg *Config, s *Source, known spec.Spec)
 	case s.Mode == Observe:
 		r.Fault(at, "reconcile: with mode: observe nothing is recorded that a list could be held against; remove this")
 		return
-	case len(known.Event.Key) == 0:
-		r.Fault(at, "reconcile: events of %s have no key by which they could be told apart; remove this", known.Title)
-		return
 	default:
 		checkAction(r, s, known)
 		with := map[string]bool{}
@@ -121,8 +118,6 @@ func checkAction(r *settings.Report, s *Source, known spec.Spec) {
 		r.Fault(at, "reconcile.action: %s has no API that sends an event again; write ingest or report", known.Title)
 	case action == Ingest && (list.List.Event == nil || list.List.Event.Body == "" && list.Detail == nil):
 		r.Fault(at, "reconcile.action: the list of %s does not have the events themselves; write redeliver or report", known.Title)
-	case action == Ingest && known.Dedup.OnRepeat != spec.Drop && known.Dedup.OnRepeat != "":
-		r.Fault(at, "reconcile.action: with %s a later copy of an event is not always a duplicate, so that what is stored from the list would be doubled when it comes; write redeliver or report", known.Title)
 	case action != Report && s.Reconcile.Every == 0 && s.has("reconcile.action"):
 		r.Warn(at, "reconcile.action: it is for what the gateway does by itself; write every: as well, or remove it")
 	}

@@ -33,6 +33,18 @@ func newMetrics(to prometheus.Registerer) *metrics {
 	return m
 }
 
+// begin makes the counters of a source, so that the first event that is counted is an increase.
+func (m *metrics) begin(source string) {
+	if m == nil {
+		return
+	}
+	for _, c := range []*prometheus.CounterVec{m.missing, m.recovered, m.failed} {
+		c.WithLabelValues(source)
+	}
+	m.runs.WithLabelValues(source, "ok")
+	m.runs.WithLabelValues(source, "failed")
+}
+
 // run counts a run.
 func (m *metrics) run(source string, found News, err error) {
 	if m == nil {

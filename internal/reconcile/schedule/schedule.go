@@ -120,6 +120,7 @@ func (s *Schedule) due(ctx context.Context) (due []Source) {
 	now := s.opt.Now()
 	s.mu.Lock()
 	for _, src := range s.opt.Sources() {
+		s.metrics.begin(src.Name)
 		if !s.busy[src.Name] && !now.Before(s.next[src.Name]) {
 			due = append(due, src)
 		}
