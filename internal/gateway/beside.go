@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -57,7 +58,18 @@ func (b *Beside) Close() error { return b.store.Close() }
 
 // Reconcile compares one source. Its results are those of [reconcile.Run]; a nil report says that nothing was asked.
 func (b *Beside) Reconcile(ctx context.Context, c Comparison) (*reconcile.Report, error) {
-	return b.plan.compare(ctx, c, b.opt, b.store.Known, b.ingest)
+	r, err := b.plan.compare(ctx, c, b.opt, b.store.Known, b.ingest)
+	if r == nil {
+		return nil, err
+	}
+	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
+	defer cancel()
+	for _, a := range recovered(c.Source, "hookonce reconcile", r.Redelivered, r.Stored, b.opt.Now()) {
+		if failed := b.store.RecordAudit(record, a); failed != nil {
+			err = errors.Join(err, fmt.Errorf("what was done is not in the audit log: %w", failed))
+		}
+	}
+	return r, err
 }
 
 // ingest stores an event from a list, which the gateways on the store deliver.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/reconcile"
 	"github.com/hookonce/hookonce/internal/reconcile/schedule"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // reconciling compares sources with their senders' lists while a gateway runs. Nothing if it has not begun.
@@ -40,7 +42,7 @@ func (p *plan) planReconcile(s *config.Source) error {
 func (g *Gateway) reconcile() {
 	compare := schedule.New(schedule.Options{
 		Store: g.store, Ledger: onRecord{g.journal.Known}, Sources: g.reconciled, Transport: senders{g},
-		Now: g.opt.Now, Logger: g.opt.strange, Registerer: g.opt.Registry,
+		Found: g.foundMissing, Now: g.opt.Now, Logger: g.opt.strange, Registerer: g.opt.Registry,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	g.reconciling = reconciling{cancel, make(chan struct{})}
@@ -48,6 +50,38 @@ func (g *Gateway) reconcile() {
 		defer close(g.reconciling.done)
 		compare.Run(ctx)
 	}()
+}
+
+// foundMissing counts by the minute what a run found, and puts on record what it did.
+func (g *Gateway) foundMissing(ctx context.Context, source string, n schedule.News) {
+	g.tally.Counter(source, "", tally.Missing).Add(int64(n.Missing))
+	g.tally.Counter(source, "", tally.Recovered).Add(int64(n.Recovered()))
+	for _, a := range recovered(source, "the gateway", n.Redelivered, n.Stored, g.opt.Now()) {
+		ask, cancel := context.WithTimeout(ctx, auditTime)
+		if err := g.store.RecordAudit(ask, a); err != nil {
+			g.opt.strange.Warn("reconcile: what was done is not in the audit log, because the store does not answer", "source", source, "why", a.Reason, "count", a.Count, "error", err)
+		}
+		cancel()
+	}
+}
+
+// auditTime is how long putting an entry into the audit log may take.
+const auditTime = 5 * time.Second
+
+// recovered are the entries of the audit log about events that never arrived.
+func recovered(source, by string, redelivered, stored int, now time.Time) (all []journal.Audit) {
+	for _, did := range []struct {
+		n   int
+		why string
+	}{
+		{redelivered, "never arrived: its sender was asked to send it again"},
+		{stored, "never arrived: stored from its sender's list"},
+	} {
+		if did.n > 0 {
+			all = append(all, journal.Audit{At: now, By: by, Action: journal.ActionReconcile, Filter: source, Reason: did.why, Count: int64(did.n)})
+		}
+	}
+	return all
 }
 
 // close ends what is under way, which another gateway goes on with.

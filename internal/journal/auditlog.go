@@ -18,9 +18,10 @@ type Audit struct {
 	By, Reason string
 	Action     Action
 	// Filter says to what: a destination, which deliveries were replayed ([Replay.Text]), the fingerprint of alerts, with
-	// stars for any, what of which event was looked at, or which effect or claim of the library was changed.
+	// stars for any, what of which event was looked at, which effect or claim of the library was changed, or which source
+	// was compared with its sender's list.
 	Filter string
-	// Count is how many deliveries a replay made due; else 0.
+	// Count is how many deliveries a replay made due, or how many events were recovered; else 0.
 	Count int64
 }
 
@@ -42,6 +43,8 @@ const (
 
 	ActionRedrive  Action = "redrive"   // an effect of the library's outbox
 	ActionGiveBack Action = "give_back" // a claim of the library
+
+	ActionReconcile Action = "reconcile" // missing events of a source were stored from the sender's list, or asked for again
 )
 
 // Record returns the audit log of a pause, or of its end.

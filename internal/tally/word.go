@@ -23,6 +23,8 @@ const (
 	Reseen      What = "reseen"
 	Stored      What = "stored"
 	StoredBytes What = "stored_bytes"
+	Missing     What = "missing"
+	Recovered   What = "recovered"
 )
 
 // What happened to the deliveries of a source's events to a destination.
@@ -94,6 +96,8 @@ var words = slices.Concat([]Word{
 	{Reseen, OfSource, "Events of which copies came: each counts once an hour and gateway, however many copies there are."},
 	{Stored, OfSource, "Events stored."},
 	{StoredBytes, OfSource, "Bytes of their headers and bodies."},
+	{Missing, OfSource, "Events of the sender's list that never arrived."},
+	{Recovered, OfSource, "Events of the sender's list that were stored from it, or asked for again, because they never arrived."},
 }, secrets(), rejections(), bins(age, ages, OfSource, "Copies and conflicts that came"), []Word{
 	{Attempts, OfDelivery, "Attempts that came to an end."},
 	{Done, OfDelivery, "Attempts that the destination answered with success."},

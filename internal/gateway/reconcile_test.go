@@ -1,0 +1,181 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
+	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/internal/tally"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// lister is a sender with a list, which tells of each request.
+type lister struct {
+	reconciletest.Server
+	asked chan string // the token of the request
+}
+
+// newLister returns one, and a source of it whose events go to an application.
+func newLister(t *testing.T, to string) (*lister, config.Source) {
+	l := &lister{asked: make(chan string, 1)}
+	l.Kind = spec.PageCursor
+	l.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		select {
+		case l.asked <- strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "):
+		default:
+		}
+		return false
+	}
+	server := httptest.NewServer(&l.Server)
+	t.Cleanup(server.Close)
+	s := source("billing", to)
+	described := l.Spec(server.URL)
+	s.Provider, s.Spec = "custom", &described
+	s.Secrets = []settings.Secret{settings.Literal(reconciletest.Secret)}
+	return l, s
+}
+
+// compared has a source compared every second.
+func compared(s *config.Source, token, action string) {
+	s.Reconcile = config.Reconcile{Token: settings.Literal(token), Every: time.Second, Action: action}
+}
+
+// awaitToken waits until the list is asked for with that token.
+func (l *lister) awaitToken(t *testing.T, token string) {
+	t.Helper()
+	for late := time.After(patience); ; {
+		select {
+		case got := <-l.asked:
+			if got == token {
+				return
+			}
+		case <-late:
+			t.Fatalf("the sender was not asked with %q", token)
+		}
+	}
+}
+
+func (l *lister) make(ids ...string) {
+	for _, id := range ids {
+		l.Add(reconciletest.Entry{ID: id, At: time.Now().Truncate(time.Second)})
+	}
+}
+
+// A reload begins to compare, with another token, with another action; and ends it. What was recovered is delivered once, in the
+// audit log, and counted by the minute.
+func TestReconcileIsReloaded(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		sink := newSink(t)
+		l, s := newLister(t, sink.URL)
+		cfg := configured(store, "")
+		cfg.Sources = []config.Source{s}
+		e := startEdited(t, cfg)
+		if len(e.reconciled()) > 0 {
+			t.Fatal("a source is compared that says nothing of it")
+		}
+		const other = "fake-token-that-was-replaced"
+		e.edit(func(cfg *config.Config) { compared(&cfg.Sources[0], other, config.Ingest) })
+		l.awaitToken(t, other) // which it refuses
+		e.edit(func(cfg *config.Config) { compared(&cfg.Sources[0], reconciletest.Token, config.Ingest) })
+		l.awaitToken(t, reconciletest.Token)
+		l.make("evt_1", "evt_2", "evt_3")
+		sink.awaitIDs(t, []string{"evt_1", "evt_2", "evt_3"})
+
+		e.edit(func(cfg *config.Config) { compared(&cfg.Sources[0], reconciletest.Token, config.Redeliver) })
+		l.make("evt_4")
+		for late := time.After(patience); !slices.Contains(l.Resent(), "evt_4"); {
+			select {
+			case <-l.asked:
+			case <-late:
+				t.Fatal("the sender was not asked to send it again")
+			}
+		}
+		body := reconciletest.Entry{ID: "evt_4"}.Body()
+		if r, err := post(t, client(t), e.Gateway, s, body); err != nil || r.status != http.StatusOK {
+			t.Fatalf("what is sent again was answered %+v, %v", r, err)
+		}
+		sink.awaitIDs(t, []string{"evt_4"})
+		e.edit(func(cfg *config.Config) { cfg.Sources[0].Reconcile = config.Reconcile{} })
+		if len(e.reconciled()) > 0 {
+			t.Error("it is compared when it is not wanted any more")
+		}
+		closeNow(t, e.Gateway)
+		for _, id := range []string{"evt_1", "evt_2", "evt_3", "evt_4"} {
+			if sink.seen[id] != 1 {
+				t.Errorf("%s was delivered %d times", id, sink.seen[id])
+			}
+		}
+		if text := e.log.String(); strings.Contains(text, other) || strings.Contains(text, reconciletest.Token) {
+			t.Errorf("a token is in the log:\n%s", text)
+		}
+	})
+}
+
+// Events that a gateway recovered are in the audit log and in the counts of minutes.
+func TestRecoveredIsOnRecord(t *testing.T) {
+	sink := newSink(t)
+	l, s := newLister(t, sink.URL)
+	compared(&s, reconciletest.Token, config.Ingest)
+	cfg := configured(sqliteStore(t), "")
+	cfg.Sources = []config.Source{s}
+	g := start(t, cfg)
+	l.awaitToken(t, reconciletest.Token)
+	l.make("evt_1", "evt_2")
+	sink.awaitIDs(t, []string{"evt_1", "evt_2"})
+	g.reconciling.close()
+	var audits []string
+	page, err := g.store.Audits(t.Context(), 0, 10)
+	for _, a := range page {
+		audits = append(audits, fmt.Sprint(a.By, " ", a.Action, " ", a.Filter, ": ", a.Reason))
+	}
+	if err != nil || len(audits) == 0 || audits[0] != "the gateway reconcile billing: never arrived: stored from its sender's list" {
+		t.Errorf("the audit log has %q, %v", audits, err)
+	}
+	counts := map[tally.What]int64{}
+	for _, p := range g.tally.Recent(tally.Query{From: time.Now().Add(-time.Hour), Until: time.Now().Add(time.Hour), Step: time.Minute}) {
+		counts[p.What] += p.N
+	}
+	if counts[tally.Missing] != 2 || counts[tally.Recovered] != 2 {
+		t.Errorf("counted are %v", counts)
+	}
+}
+
+// Each kind of what was done has an entry of its own.
+func TestRecoveredEntries(t *testing.T) {
+	if got := recovered("billing", "ann", 0, 0, time.Now()); len(got) > 0 {
+		t.Errorf("nothing was done, and is on record: %+v", got)
+	}
+	got := recovered("billing", "ann", 2, 1, time.Now())
+	if len(got) != 2 || got[0].Count != 2 || got[1].Count != 1 || got[0].Reason == got[1].Reason || got[0].Action != journal.ActionReconcile {
+		t.Errorf("on record are %+v", got)
+	}
+}
+
+// What cannot be compared is refused with what to write.
+func TestBesideRefuses(t *testing.T) {
+	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
+	b, err := OpenBeside(t.Context(), cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for name, want := range map[string]string{"orders": "write reconcile:", "nothing": `no source "nothing"`} {
+		r, err := b.Reconcile(t.Context(), Comparison{Source: name, Since: time.Now().Add(-time.Hour)})
+		if r != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	if _, err := OpenBeside(context.Background(), cfg, Options{}); !errors.Is(err, ErrInUse) {
+		t.Errorf("a file that is in use was opened: %v", err)
+	}
+}
