@@ -242,7 +242,7 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 					"PROMETHEUS_TOKEN=a-fake-token-for-reading", "ONCALL_TOKEN=a-fake-token-for-operators",
 					"SHOPIFY_SECRET=a-fake-secret", "TWILIO_AUTH_TOKEN=a-fake-token",
 					"MAILGUN_SIGNING_KEY=a-fake-key", "SHOP_WEBHOOK_SECRET=whsec_ZmFrZQ==",
-					"HEARTBEAT_URL=https://beats.example.com/fake", "PAGER_URL=pagerduty:///0123456789abcdef0123456789abcdef",
+					"STRIPE_LIST_KEY=rk_test_fake", "HEARTBEAT_URL=https://beats.example.com/fake", "PAGER_URL=pagerduty:///0123456789abcdef0123456789abcdef",
 					"CHAT_URL=slack://hook:AAAAAAAAA-BBBBBBBBB-123456789123456789123456@webhook", "INCIDENTS_URL=https://incidents.example.com/hooks",
 					"INCIDENTS_SECRET=whsec_ZmFrZQ==", "INTERNAL_SECRET=whsec_ZmFrZQ==", "OTLP_AUTHORIZATION=Bearer a-fake-token"}, out: io.Discard, err: os.Stderr,
 			}
