@@ -32,10 +32,10 @@ func (r *Refusal) Command(provider string, custom bool) string {
 	return strings.Join(words, " ")
 }
 
-// idle are headers that no signature is in or about.
+// idle are headers that no signature is in or about. X-Request-Id is not among them: Mercado Pago signs it.
 var idle = []string{"accept", "accept-encoding", "accept-language", "cache-control", "connection", "content-length", "cookie", "date", "expect",
 	"forwarded", "host", "pragma", "te", "traceparent", "tracestate", "transfer-encoding", "user-agent", "via", "x-forwarded-for",
-	"x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "x-forwarded-server", "x-real-ip", "x-request-id"}
+	"x-forwarded-host", "x-forwarded-port", "x-forwarded-proto", "x-forwarded-server", "x-real-ip"}
 
 // word reports whether a text can stand in a command as it is: strangers choose the names of headers and methods, which
 // may have in them what a shell acts on.

@@ -20,6 +20,8 @@ func TestCommand(t *testing.T) {
 	}{
 		{"a signature", refusals.Refusal{At: at, Source: "billing-eu", Method: "POST", Unverified: true, Headers: []string{"Accept", "Content-Type", "Stripe-Signature", "User-Agent"}}, false,
 			"hookonce verify --provider stripe --secret env:BILLING_EU_SECRET --now 1770091506 --body FILE -H 'Content-Type: VALUE' -H 'Stripe-Signature: VALUE'"},
+		{"a header that proxies add and a sender signs", refusals.Refusal{At: at, Source: "billing", Method: "POST", Unverified: true, Headers: []string{"X-Forwarded-For", "X-Request-Id"}}, false,
+			"hookonce verify --provider stripe --secret env:BILLING_SECRET --now 1770091506 --body FILE -H 'X-Request-Id: VALUE'"},
 		{"a challenge of one's own", refusals.Refusal{At: at, Source: "billing", Method: "GET", Unverified: true}, true,
 			"hookonce verify --spec SPECIFICATION --secret env:BILLING_SECRET --now 1770091506 --method GET"},
 		{"what has no signature to blame", refusals.Refusal{At: at, Source: "billing", Method: "POST", Reason: "too_large"}, false, ""},
