@@ -3,6 +3,7 @@ package throwaway
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,6 +14,17 @@ import (
 	"strconv"
 	"syscall"
 )
+
+// TestsAtOnce has so many parallel tests of the package run at once, whatever the number of cores: for packages whose tests
+// wait for servers, processes and timers most of the time. Their TestMain calls it. What -parallel says wins.
+//
+// Tests that judge how long something took, or look at what belongs to the whole process or server, are not parallel: they
+// run alone, before the others.
+func TestsAtOnce(n int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
+		panic(err) // this is no test
+	}
+}
 
 // Program returns the path of the first of the programs that there is, each a path or a name in PATH. Without any, the
 // error says what needs them.

@@ -33,6 +33,7 @@ const (
 // TestBacklogDrains starts a gateway on a Postgres in which far more waits than it may hold. Everything is
 // delivered once, and its memory stays within its bounds. `make backlog` has a million wait.
 func TestBacklogDrains(t *testing.T) {
+	t.Parallel()
 	dsn, n := pgtest.DSN(t), *backlog
 	pile(t, dsn, n)
 	yard := newYard(t, n)

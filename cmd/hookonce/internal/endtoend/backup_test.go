@@ -135,10 +135,12 @@ func (r *restored) state(id string) string {
 
 // The commands of docs/backup.md, while a gateway takes events, and what the page says of the state that comes back.
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	for name, store := range map[string]func(t *testing.T) string{
 		"sqlite": func(*testing.T) string { return "sqlite:hookonce.db" }, "postgres": func(t *testing.T) string { return pgtest.DSN(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			app, dsn := newKeeper(t), store(t)
 			r := &restored{T: t, dir: t.TempDir(), env: append(os.Environ(), "SECRET=whsec_c2VjcmV0", "DATABASE_URL="+dsn),
 				args: []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", dsn, "--source", "billing", "--provider", "standard", "--secret", "env:SECRET", "--to", app.URL}}

@@ -79,6 +79,7 @@ func (d *destination) delivered(ts *testscript.TestScript, neg bool, args []stri
 }
 
 func TestCustomProvidersPage(t *testing.T) {
+	t.Parallel()
 	page := readCustomPage(t)
 	dest := newDestination(t)
 	script, files := scriptOf(page, dest.Listener.Addr().String())
@@ -217,6 +218,7 @@ func rows(page string) [][]string {
 // TestCustomProvidersPageRecipes: what the page shows can be used, and what it says is refused is refused,
 // in these words.
 func TestCustomProvidersPageRecipes(t *testing.T) {
+	t.Parallel()
 	page := readCustomPage(t)
 	tried, served := customSpec(t, page)
 	recipes, refusals := 0, 0

@@ -3,6 +3,7 @@ package endtoend
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 	"github.com/hookonce/hookonce/provider"
 )
 
@@ -23,6 +25,7 @@ import (
 // started after them, which is when somebody finds out that it does not run. The app trusts nobody: it verifies
 // what it gets with the secret that the gateway made up.
 func TestFirstEventTakesTwoCommands(t *testing.T) {
+	t.Parallel()
 	readme, err := os.ReadFile("../../../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -33,9 +36,13 @@ func TestFirstEventTakesTwoCommands(t *testing.T) {
 		t.Fatal("the README has not got the two commands")
 	}
 	dir := t.TempDir()
-	app := reserved(t)
+	port, err := throwaway.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := fmt.Sprintf("127.0.0.1:%d", port) // where nobody listens yet
 	env := append(os.Environ(), "HOOKONCE_LISTEN=127.0.0.1:0", "HOOKONCE_ADMIN=127.0.0.1:0")
-	p, err := launch(dir, env, strings.Fields(string(serve[1])+"http://"+app.Addr().String()+string(serve[2]))...)
+	p, err := launch(dir, env, strings.Fields(string(serve[1])+"http://"+app+string(serve[2]))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +66,7 @@ func TestFirstEventTakesTwoCommands(t *testing.T) {
 		_, err := verifier.Open(&hookonce.Request{Method: r.Method, Header: r.Header, Body: body, Now: time.Now()})
 		got <- err
 	})}
-	l, err := net.Listen("tcp", app.Addr().String())
+	l, err := net.Listen("tcp", app)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,17 +79,6 @@ func TestFirstEventTakesTwoCommands(t *testing.T) {
 	if err := p.end(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
-}
-
-// reserved returns a listener whose port nobody has: it is closed already.
-func reserved(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	return l
 }
 
 // shown waits for a line on the standard output of a gateway.
@@ -99,6 +95,7 @@ func shown(t *testing.T, p *process, line string) {
 
 // Whoever read the lines may leave: the gateway goes on.
 func TestDevelopmentOutlivesItsReader(t *testing.T) {
+	t.Parallel()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 // of it. Copies are told to come again until the lease ends; then one is forwarded, under the same key, and
 // from then on its answer is the answer.
 func TestIdempotencyKilled(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) { idempotencyKilled(t, "sqlite:hookonce.db") })
-	t.Run("postgres", func(t *testing.T) { idempotencyKilled(t, pgtest.DSN(t)) })
+	t.Run("sqlite", func(t *testing.T) { t.Parallel(); idempotencyKilled(t, "sqlite:hookonce.db") })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); idempotencyKilled(t, pgtest.DSN(t)) })
 }
 
 func idempotencyKilled(t *testing.T, store string) {

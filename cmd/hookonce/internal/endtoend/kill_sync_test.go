@@ -19,8 +19,8 @@ import (
 // TestSyncKilled kills the gateway while the application works on its answer: nobody knows then what was
 // answered. The copy asks again under the same Idempotency-Key, and gets the answer to that.
 func TestSyncKilled(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) { syncKilled(t, "sqlite:hookonce.db") })
-	t.Run("postgres", func(t *testing.T) { syncKilled(t, pgtest.DSN(t)) })
+	t.Run("sqlite", func(t *testing.T) { t.Parallel(); syncKilled(t, "sqlite:hookonce.db") })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); syncKilled(t, pgtest.DSN(t)) })
 }
 
 func syncKilled(t *testing.T, store string) {

@@ -228,6 +228,7 @@ func TestTermUnderLoad(t *testing.T) {
 // TestSecondSignalEndsAtOnce: whoever signals again does not want to wait for a destination that
 // hangs. What follows the first signal within SameSignal belongs to it, so this goes on signalling.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	arrived, release := make(chan struct{}), make(chan struct{})
 	hanging := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(arrived)
@@ -263,6 +264,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 }
 
 func TestSignalSentTwiceIsOneSignal(t *testing.T) {
+	t.Parallel()
 	p := mustLaunch(t, t.TempDir(), "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

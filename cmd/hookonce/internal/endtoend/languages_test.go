@@ -42,6 +42,7 @@ const (
 // kill -9 does. Claims and the gateway's record agree, and late events overwrite nothing. So it is with one of each
 // language on one database, too, for which every event is under one name and guards agree.
 func TestExactlyOnceInEveryLanguage(t *testing.T) {
+	t.Parallel()
 	programs := map[string]func(t *testing.T) *exec.Cmd{
 		"go": func(t *testing.T) *exec.Cmd {
 			file := filepath.Join(t.TempDir(), "shop")

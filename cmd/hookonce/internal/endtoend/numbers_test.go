@@ -55,6 +55,7 @@ const numbersSource = `
 //
 // The usual run has 1 200 events; more: go test ./cmd/hookonce/internal/endtoend -run TestNumbersAgree -numbers 50000
 func TestNumbersAgree(t *testing.T) {
+	t.Parallel()
 	s := &numbersStorm{t: t, dsn: pgtest.DSN(t), dir: t.TempDir(), random: rand.New(rand.NewPCG(12, *seedOfNumbers))}
 	s.receiver = httptest.NewServer(http.HandlerFunc(s.receive))
 	t.Cleanup(s.receiver.Close)

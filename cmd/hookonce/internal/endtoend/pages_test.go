@@ -28,6 +28,7 @@ var pagesOver = flag.Int("pages", 20_000, "how many events are in the journal of
 //
 //	go test ./cmd/hookonce/internal/endtoend -run TestPagesOverManyEvents -v -timeout 60m -pages 20000000
 func TestPagesOverManyEvents(t *testing.T) {
+	t.Parallel()
 	dsn, n := pgtest.DSN(t), *pagesOver
 	if out, err := exec.Command("hookonce", "migrate", "--store", dsn).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -14,9 +14,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
-func TestMain(m *testing.M) { os.Exit(withProgram(m.Run)) }
+func TestMain(m *testing.M) {
+	throwaway.TestsAtOnce(6) // with three gateways each, the Postgres that they share has connections enough for as many
+	os.Exit(withProgram(m.Run))
+}
 
 // withProgram builds hookonce, with the race detector if the tests have it, and has it found before any other.
 func withProgram(run func() int) int {
@@ -50,8 +55,8 @@ func command(env []string, args ...string) (status int, out string) {
 	return c.ProcessState.ExitCode(), string(text)
 }
 
-// patience bounds every wait for something that must happen.
-const patience = 30 * time.Second
+// patience bounds every wait for something that must happen, also on a machine that is busy with other tests.
+const patience = time.Minute
 
 // process is a running "hookonce serve": the real program in a process of its own.
 type process struct {

@@ -230,11 +230,13 @@ func (p *proxy) post(req *hookonce.Request) (status int, text string, err error)
 // gets through byte by byte, what is too large is refused by the gateway and on record there, and nobody passes himself off
 // as another address.
 func TestBehindProxies(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("needs nginx and Caddy")
 	}
 	for name := range proxies {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			got := make(chan int64, 4)
 			app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				n, _ := io.Copy(io.Discard, r.Body)

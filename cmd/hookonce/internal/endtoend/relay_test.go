@@ -46,6 +46,7 @@ func startRelay(t *testing.T, dsn, url string, args ...string) *process {
 // A relay that is killed between the effect and its record leaves the effect to another one, which repeats
 // it under the same key.
 func TestRelayIsKilled(t *testing.T) {
+	t.Parallel()
 	store, dsn := openOutbox(t)
 	came, answer, gone := make(chan string), make(chan int), make(chan struct{}, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,6 +103,7 @@ func receive[T any](t *testing.T, from <-chan T, p *process) (v T) {
 // However often relays are killed under load, every effect is carried out, under a key of its own that never
 // changes.
 func TestRelaysAreKilledUnderLoad(t *testing.T) {
+	t.Parallel()
 	store, dsn := openOutbox(t)
 	const effects, kills = 200, 4
 	for i := range effects {

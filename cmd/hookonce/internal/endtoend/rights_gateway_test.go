@@ -18,6 +18,7 @@ import (
 // The statements of docs/operating.md are enough for a gateway that accepts, delivers, is paused and replays, and
 // are the rights that the page lists. One that owns its schema makes partitions; one that owns nothing makes none.
 func TestGatewayRoles(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		roles      string
 		owner      string // who migrates; empty: the gateway

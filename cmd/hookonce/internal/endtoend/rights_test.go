@@ -450,6 +450,7 @@ func (g granter) hold(listed map[string][2][]right, column int, sets ...map[stri
 
 // What docs/operating.md lists is enough for each door, and nothing of it is too much.
 func TestRightsOnPostgres(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	admin, err := pgxpool.New(t.Context(), dsn)
 	if err != nil {
@@ -520,6 +521,7 @@ func beginSQL(db *sql.DB) func(context.Context, func(*sql.Tx) error) error {
 
 // The same on MariaDB.
 func TestRightsOnMySQL(t *testing.T) {
+	t.Parallel()
 	dsn := mariadbtest.DSN(t)
 	const parameters = "?interpolateParams=true&tx_isolation=%27READ-COMMITTED%27"
 	admin, err := sql.Open("mysql", dsn+parameters)

@@ -36,11 +36,13 @@ import (
 //
 // Gateways listen on free ports unless a script says otherwise.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{Dir: "testdata", Setup: freePorts, Cmds: scriptCommands()})
 }
 
 // TestScriptsOnPostgres runs the ones that need a database, each with an empty one at $DSN.
 func TestScriptsOnPostgres(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/postgres",
 		Cmds: scriptCommands(),

@@ -39,6 +39,7 @@ func status(t *testing.T, url string) int {
 
 // Case 6: SIGHUP has the configuration read again, and kills nobody, whatever the file holds.
 func TestSIGHUPReloads(t *testing.T) {
+	t.Parallel()
 	p, write := gatewayIn(t, oneSource)
 	for _, step := range []struct{ file, log string }{
 		{oneSource, "gateway: reloaded; nothing has changed"},
@@ -67,6 +68,7 @@ func TestSIGHUPReloads(t *testing.T) {
 // Case 6: a reload that comes while the file is not there, as some editors and deployments have it for a moment, does
 // not take what is left for the configuration: the source stays.
 func TestReloadWithoutTheFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "hookonce.yaml")
 	if err := os.WriteFile(path, []byte(oneSource), 0o600); err != nil {
@@ -98,7 +100,8 @@ func TestReloadWithoutTheFile(t *testing.T) {
 // Case 6: for shutdown_delay after the first signal /readyz says 503 and requests are served. A second signal ends
 // the delay, and the stop is clean.
 func TestSecondSignalEndsTheDelay(t *testing.T) {
-	p, _ := gatewayIn(t, "shutdown_delay: 30s\nshutdown_timeout: 60s\n"+oneSource)
+	t.Parallel()
+	p, _ := gatewayIn(t, "shutdown_delay: 10m\nshutdown_timeout: 20m\n"+oneSource)
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

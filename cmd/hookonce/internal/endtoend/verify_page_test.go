@@ -11,6 +11,7 @@ import (
 
 // TestVerifyPage runs the commands of docs/verify.md, and compares what they print with what the page says.
 func TestVerifyPage(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/verify.md")
 	if err != nil {
 		t.Fatal(err)
