@@ -17,6 +17,7 @@ import (
 // With a certificate the admin listener speaks HTTPS: people log in, and get a cookie that is sent over TLS alone. A reload
 // takes new certificates, for connections from then on; to end TLS takes a restart.
 func TestAdminTLS(t *testing.T) {
+	t.Parallel()
 	cert, key := selfSigned(t)
 	read := func(name string) ([]byte, error) {
 		return map[string][]byte{"cert.pem": cert, "key.pem": key, "token": []byte("a-fake-token-for-operators")}[name], nil

@@ -90,6 +90,7 @@ func awaitState(t *testing.T, g *Gateway, key, state string) map[string]any {
 
 // An event is found, read, and replayed: failed, then dead, then done by force.
 func TestOperatorsFindAndReplay(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		answer := make(chan int, 1)
 		sink := newSink(t)

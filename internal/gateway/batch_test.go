@@ -46,6 +46,7 @@ func goCardless(to string) config.Source {
 
 // Copies are recognised item by item, however the sender puts them together.
 func TestBatchesAreDeduplicatedByItem(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) { rebatch(t, store, batched) })
 	t.Run("gocardless", func(t *testing.T) { rebatch(t, sqliteStore(t), goCardless) })
 }
@@ -78,6 +79,7 @@ func rebatch(t *testing.T, store config.Store, from func(to string) config.Sourc
 
 // All items of a request are stored in one transaction, unless they are more than a part has.
 func TestBatchIsOneTransaction(t *testing.T) {
+	t.Parallel()
 	cfg := configured(postgresStore(t), "")
 	cfg.Sources = []config.Source{goCardless("")}
 	g, c := start(t, cfg), client(t)
@@ -94,6 +96,7 @@ func TestBatchIsOneTransaction(t *testing.T) {
 // An item that the database refuses leaves its neighbours stored, and nothing of the request is
 // acknowledged until it is stored as well.
 func TestPoisonedBatchIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
 	app := newSink(t)
 	cfg := configured(postgresStore(t), app.URL)
 	s := goCardless(app.URL)

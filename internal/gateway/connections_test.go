@@ -46,6 +46,7 @@ func TestConnectionLimits(t *testing.T) {
 
 // A reload changes the limits, and who is a proxy, without losing anybody.
 func TestReloadConnections(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	cfg := configured(sqliteStore(t), sink.URL)
 	cfg.MaxConnections, cfg.MaxConnectionsPerAddress = 40, 2
@@ -80,6 +81,7 @@ func TestReloadConnections(t *testing.T) {
 
 // Neither listener speaks HTTP/2, or anything but HTTP: a connection has one request at a time.
 func TestOneProtocol(t *testing.T) {
+	t.Parallel()
 	g := start(t, configured(sqliteStore(t), ""))
 	for _, l := range []*listener{g.ingest, g.admin} {
 		for _, text := range []string{

@@ -14,6 +14,7 @@ import (
 // exactly once, every answer is a 2xx or a retryable 503, and one answer per id says accepted, unless that
 // answer was lost in a 503.
 func TestCopiesAtOnce(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		cfg := configured(store, sink.URL)
@@ -23,6 +24,7 @@ func TestCopiesAtOnce(t *testing.T) {
 
 // The same with three gateways on one database: each copy goes to the next of them.
 func TestCopiesAtOnceOnThreeGateways(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	cfg := configured(postgresStore(t), sink.URL)
 	storm(t, cfg, []*Gateway{start(t, cfg), start(t, cfg), start(t, cfg)}, sink, 200, 8, 0)
@@ -30,6 +32,7 @@ func TestCopiesAtOnceOnThreeGateways(t *testing.T) {
 
 // Copies that come a moment later meet other code: the event is committed, under delivery, or done.
 func TestCopiesApart(t *testing.T) {
+	t.Parallel()
 	for _, gap := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond} {
 		t.Run(gap.String(), func(t *testing.T) {
 			t.Parallel()
@@ -90,6 +93,7 @@ func storm(t *testing.T, cfg *config.Config, gateways []*Gateway, sink *sink, n,
 
 // A request that nobody signed must leave no trace: the genuine one after it is new.
 func TestUnverifiedCopyFirst(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		cfg := configured(store, sink.URL)
@@ -107,6 +111,7 @@ func TestUnverifiedCopyFirst(t *testing.T) {
 
 // Keys are scoped by source: the same id from another source is another event.
 func TestSameIDFromTwoSources(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		cfg := configured(store, sink.URL)
@@ -126,6 +131,7 @@ func TestSameIDFromTwoSources(t *testing.T) {
 
 // Events without an id are never collapsed onto one key.
 func TestEventsWithoutID(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		cfg := configured(store, sink.URL)
@@ -141,6 +147,7 @@ func TestEventsWithoutID(t *testing.T) {
 
 // Failed work is tried again, under the same key.
 func TestFailedDeliveryIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		sink.answer = func(_ string, times int) int {
@@ -163,6 +170,7 @@ func TestFailedDeliveryIsTriedAgain(t *testing.T) {
 // Gateways with different sources share a database: each takes up its own work alone, and leaves
 // alone what is due to the other.
 func TestGatewaysWithDifferentSources(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	sink.answer = func(_ string, times int) int {
 		if times == 1 {

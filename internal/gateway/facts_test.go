@@ -90,6 +90,7 @@ func fakeSecretOf(s spec.Spec) string {
 // TestFactsAgreeOnBothSides: for every provider of the catalogue whose deliveries can be made here, an
 // application behind the gateway sees the event as it would without one.
 func TestFactsAgreeOnBothSides(t *testing.T) {
+	t.Parallel()
 	a := newApp(t)
 	var sources []config.Source
 	want := map[string]hookonce.Event{}
@@ -172,6 +173,7 @@ func comparable(ev hookonce.Event) map[string]any {
 
 // Each event of a batch has facts of its own.
 func TestFactsOfABatch(t *testing.T) {
+	t.Parallel()
 	a := newApp(t)
 	s := goCardless("")
 	g, c := start(t, a.behind(t, sqliteStore(t), s)), client(t)
@@ -192,6 +194,7 @@ func TestFactsOfABatch(t *testing.T) {
 
 // What is delivered past the store says the same, and that it was.
 func TestFactsPastTheStore(t *testing.T) {
+	t.Parallel()
 	cluster, a := pgtest.Start(t, pgtest.Options{}), newApp(t)
 	s := source("orders", "")
 	s.OnStoreDown = config.Open
@@ -216,6 +219,7 @@ func TestFactsPastTheStore(t *testing.T) {
 // Copies of the gateway's delivery have the same key, also of events that have none or whose key is taken over by the
 // next; other events of theirs have another one.
 func TestUnkeyedBehindTheGateway(t *testing.T) {
+	t.Parallel()
 	for name, repeat := range map[string]spec.Repeat{"off": spec.Off, "coalesce": spec.Coalesce} {
 		t.Run(name, func(t *testing.T) {
 			a := newApp(t)
@@ -237,6 +241,7 @@ func TestUnkeyedBehindTheGateway(t *testing.T) {
 
 // What a stranger, or a sender, says under names of ours is not kept, however it is spelt, and comes to no application.
 func TestNobodyElsesFacts(t *testing.T) {
+	t.Parallel()
 	a := newApp(t)
 	s := source("orders", "")
 	g, c := start(t, a.behind(t, sqliteStore(t), s)), client(t)

@@ -48,6 +48,7 @@ func awaitFleet(t *testing.T, g *Gateway, want string) {
 // Three gateways on one database know of each other, and each shows the same; one that is killed is told as gone, and
 // one that stops in order is not told of any more.
 func TestFleet(t *testing.T) {
+	t.Parallel()
 	sink := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer sink.Close()
 	store := postgresStore(t)
@@ -82,6 +83,7 @@ func TestFleet(t *testing.T) {
 
 // With SQLite there is one.
 func TestFleetOfOne(t *testing.T) {
+	t.Parallel()
 	g := start(t, configured(config.Store{Driver: config.SQLite, DSN: t.TempDir() + "/hookonce.db"}, "http://127.0.0.1:1/"))
 	awaitFleet(t, g, "1 running, 0 gone, healthy in 1")
 	if list := fleetOf(t, g); !list.Gateways[0].Answers || list.Gateways[0].PID == 0 || list.Gateways[0].Version != "(devel)" {

@@ -28,6 +28,7 @@ func unready(t *testing.T, c *http.Client, g *Gateway) {
 // The file is moved away while the gateway runs: nothing is acknowledged from the next request on, nor when the file is back;
 // after a restart everything is there that was acknowledged, and everything that was not can be sent again.
 func TestFileTakenAway(t *testing.T) {
+	t.Parallel()
 	app, store, c := newSink(t), sqliteStore(t), client(t)
 	cfg := configured(store, app.URL)
 	g := start(t, cfg)
@@ -62,6 +63,7 @@ func TestFileTakenAway(t *testing.T) {
 
 // A service behind mode: idempotency gets no request whose claim would be gone after a restart.
 func TestFileTakenAwayFromServices(t *testing.T) {
+	t.Parallel()
 	shop, store, c := newShop(t), sqliteStore(t), client(t)
 	g := start(t, guarded(store, shop.URL))
 	if res, text := mustCharge(t, c, g, "ada", "/", "one", "10"); res.StatusCode != http.StatusCreated {
@@ -83,6 +85,7 @@ func TestFileTakenAwayFromServices(t *testing.T) {
 
 // What is observed is not on record in a file that no restart would find, and the log says so; it is forwarded all the same.
 func TestFileTakenAwayFromWhatIsObserved(t *testing.T) {
+	t.Parallel()
 	app, store, c := newSink(t), sqliteStore(t), client(t)
 	cfg, log := observed(store, app.URL), new(logged)
 	g, err := Start(t.Context(), cfg, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -111,6 +114,7 @@ func TestFileTakenAwayFromWhatIsObserved(t *testing.T) {
 
 // A file with two names is no reason to begin without the store: somebody has to correct it.
 func TestUnsafeFileStopsTheStart(t *testing.T) {
+	t.Parallel()
 	app, store := newSink(t), sqliteStore(t)
 	if err := os.WriteFile(store.DSN, nil, 0o600); err != nil {
 		t.Fatal(err)

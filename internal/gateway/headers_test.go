@@ -126,6 +126,7 @@ func signWith(t *testing.T, s config.Source, h http.Header, body []byte) *hookon
 
 // Whoever posts a captured request first chooses no header that an application acts on, and takes none away.
 func TestStrangersHeadersReachNoApplication(t *testing.T) {
+	t.Parallel()
 	app := newReader(t)
 	cfg := configured(sqliteStore(t), "")
 	cfg.Sources = sourcesOf(app.address)
@@ -169,6 +170,7 @@ func TestStrangersHeadersReachNoApplication(t *testing.T) {
 
 // Junk in what an application needs is refused, and the genuine request that comes later is delivered.
 func TestJunkInWhatIsNeededIsRefused(t *testing.T) {
+	t.Parallel()
 	app := newReader(t)
 	cfg := configured(sqliteStore(t), "")
 	cfg.Sources = sourcesOf(app.address)
@@ -198,6 +200,7 @@ func TestJunkInWhatIsNeededIsRefused(t *testing.T) {
 
 // What a destination asks for is kept for it, and passes to no other.
 func TestAlsoPass(t *testing.T) {
+	t.Parallel()
 	edge, plain := newReader(t), newReader(t)
 	cfg := configured(sqliteStore(t), "")
 	to := cfg.NewDestination("edge", edge.address)

@@ -108,6 +108,7 @@ func mustCharge(t *testing.T, c *http.Client, g *Gateway, by, path, key, body st
 }
 
 func TestIdempotencyInFrontOfAService(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		shop := newShop(t)
 		g := start(t, guarded(store, shop.URL+"/v1"))
@@ -155,6 +156,7 @@ func TestIdempotencyInFrontOfAService(t *testing.T) {
 
 // Copies at once on two gateways: the service is asked once for each key, and all hear the same.
 func TestIdempotencyCopiesAtOnceOnTwoGateways(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		shop := newShop(t)
 		shop.meanwhile = func(http.ResponseWriter, *http.Request, int64) { time.Sleep(time.Millisecond) } // a service takes its time
@@ -198,6 +200,7 @@ func TestIdempotencyCopiesAtOnceOnTwoGateways(t *testing.T) {
 
 // By default a copy that comes meanwhile is told to come again.
 func TestIdempotencyInProgress(t *testing.T) {
+	t.Parallel()
 	shop := newShop(t)
 	begun, finish := make(chan struct{}), make(chan struct{})
 	shop.meanwhile = func(http.ResponseWriter, *http.Request, int64) { close(begun); <-finish }
@@ -228,6 +231,7 @@ func TestIdempotencyInProgress(t *testing.T) {
 // What the service does wrong, and what its client hears: nothing of it is kept, except where the effect
 // may be there.
 func TestIdempotencyServiceFails(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		fail   func(w http.ResponseWriter, r *http.Request, n int64)
 		status int // 0: the connection is cut
@@ -281,6 +285,7 @@ func TestIdempotencyServiceFails(t *testing.T) {
 
 // A service that is away is tried again by the next copy.
 func TestIdempotencyServiceAway(t *testing.T) {
+	t.Parallel()
 	shop := newShop(t)
 	g := start(t, guarded(sqliteStore(t), shop.URL))
 	c := client(t)
@@ -294,6 +299,7 @@ func TestIdempotencyServiceAway(t *testing.T) {
 
 // A gateway that is stopped lets the requests under way end, and their answers are on record for the next.
 func TestIdempotencyStop(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		shop := newShop(t)
 		begun, finish := make(chan struct{}), make(chan struct{})
@@ -328,6 +334,7 @@ func TestIdempotencyStop(t *testing.T) {
 
 // Limits of the source hold before anything reaches the service.
 func TestIdempotencyLimits(t *testing.T) {
+	t.Parallel()
 	shop := newShop(t)
 	cfg := guarded(sqliteStore(t), shop.URL)
 	cfg.Sources[0].MaxBody, cfg.Sources[0].Rate, cfg.Sources[0].Burst = 4, 0.001, 2
@@ -346,6 +353,7 @@ func TestIdempotencyLimits(t *testing.T) {
 // Answers are forgotten when their time is over, and not those of other sources or of programs that share
 // the database.
 func TestIdempotencyPurge(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		shop := newShop(t)
 		g := start(t, guarded(store, shop.URL))
@@ -373,6 +381,7 @@ func TestIdempotencyPurge(t *testing.T) {
 // more than the bound if it answers them in another way; a caller whom it has let in gets through beside them, from
 // the same proxy, and so does everybody from another address. What was left behind is purged.
 func TestIdempotencyStrangersLeaveBoundedRows(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		shop := newShop(t)
 		shop.meanwhile = func(w http.ResponseWriter, r *http.Request, _ int64) {
@@ -457,6 +466,7 @@ func TestIdempotencyStrangersLeaveBoundedRows(t *testing.T) {
 
 // Nobody takes the tenant away from the service, whatever the mode of the connection; nor is hookonce impersonated.
 func TestIdempotencyKeepsTheScope(t *testing.T) {
+	t.Parallel()
 	shop := newShop(t)
 	var tenant, spoofed string
 	shop.meanwhile = func(_ http.ResponseWriter, r *http.Request, _ int64) {
@@ -488,6 +498,7 @@ func TestIdempotencyKeepsTheScope(t *testing.T) {
 
 // Connections that announce requests and do not send them shut no service: 128 MiB would be announced by a tenth of these.
 func TestAnnouncedRequestsShutNoService(t *testing.T) {
+	t.Parallel()
 	shop := newShop(t)
 	g := start(t, guarded(sqliteStore(t), shop.URL))
 	for i := range 1000 {

@@ -18,6 +18,7 @@ import (
 // What the library and reconciliations left in the journal's database is in the gateway's dashboard, for those whom it lets in,
 // and doubled effects are in its verdict.
 func TestLibraryInTheDashboard(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		cfg := configured(store, newSink(t).URL)
 		cfg.AdminTokens = []config.AdminToken{{Name: "reader", Token: settings.Literal("a-fake-token-for-reading"), Role: config.RoleRead},

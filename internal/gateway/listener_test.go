@@ -109,6 +109,7 @@ func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // Both listeners of a gateway have every limit.
 func TestListenersHaveLimits(t *testing.T) {
+	t.Parallel()
 	g := start(t, configured(sqliteStore(t), "http://127.0.0.1:1/"))
 	for _, l := range []*listener{g.ingest, g.admin} {
 		s := l.server

@@ -213,6 +213,7 @@ func TestACapturedRequestWritesFewLines(t *testing.T) {
 
 // What was held back is told before the process ends, also when the gateway did not stop cleanly.
 func TestLinesAreCountedAtTheEnd(t *testing.T) {
+	t.Parallel()
 	log := new(logged)
 	g, err := Start(t.Context(), configured(sqliteStore(t), ""), Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {

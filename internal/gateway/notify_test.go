@@ -75,6 +75,7 @@ func resolved(address string) settings.Secret { return settings.Literal(address)
 // From the failure to the person: an alert fires, a receiver that is down for a while gets it under one key, somebody
 // acknowledges it, and page one says so. No line of the log has the token of the receiver.
 func TestPeopleAreTold(t *testing.T) {
+	t.Parallel()
 	in := newIncidents(t)
 	w := newWorld(t, func(c *config.Config) {
 		c.Destinations[0].BreakerFailures = 1
@@ -143,6 +144,7 @@ func postJSON(t *testing.T, c *http.Client, g *Gateway, path, body string) (int,
 
 // Channels are as they are configured, and what they say when they cannot work has nothing of their addresses.
 func TestTelling(t *testing.T) {
+	t.Parallel()
 	cfg := config.Default()
 	cfg.DashboardURL, cfg.Heartbeat = "https://hooks.internal", resolved("https://beats.internal/fake-uuid")
 	cfg.Notify = []config.Channel{
@@ -169,6 +171,7 @@ func TestTelling(t *testing.T) {
 
 // Requests of channels go where deliveries may go.
 func TestChannelsKeepToTheAddressPolicy(t *testing.T) {
+	t.Parallel()
 	in := newIncidents(t)
 	cfg := config.Default()
 	cfg.Notify = []config.Channel{in.channel()}

@@ -150,6 +150,7 @@ func exchangeRaw(t *testing.T, address, method, text string) string {
 // The application sees what it would see without us, and its sender what it would hear: whatever the method, the
 // headers, the body and its framing are, and whether the store is there or not.
 func TestObserveChangesNothing(t *testing.T) {
+	t.Parallel()
 	large := strings.Repeat("0123456789abcdef", 1<<17)
 	cases := map[string]struct{ method, target, header, body string }{
 		"a signed event":      {"POST", "", "Content-Type: application/json\r\nX-Signature: 00\r\nContent-Length: 10\r\n", `{"id":"a"}`},
@@ -232,6 +233,7 @@ func TestObserveChangesNothing(t *testing.T) {
 // What the application answers 500 to while it is observed, and also what it answered 200 to, is new when the mode is
 // another: an observation is no claim.
 func TestObserveIsNoClaim(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSink(t)
 		app.answer = func(id string, times int) int {
@@ -264,6 +266,7 @@ func TestObserveIsNoClaim(t *testing.T) {
 
 // A storm of copies, at once and later, of failures and of forgeries: the report has the numbers of its sender.
 func TestObserveReportEqualsTheTruth(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSink(t)
 		app.answer = func(id string, times int) int {
@@ -339,6 +342,7 @@ func TestObserveReportEqualsTheTruth(t *testing.T) {
 
 // A gateway that starts while the store is away serves what is observed, and the rest when the store is there.
 func TestObserveStartsWithoutTheStore(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Options{})
 	app := newSink(t)
 	cfg := observed(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, app.URL)
@@ -377,6 +381,7 @@ func TestObserveStartsWithoutTheStore(t *testing.T) {
 
 // Such a gateway stops as any other; and one whose store has to be corrected does not start.
 func TestObserveStopsWithoutTheStore(t *testing.T) {
+	t.Parallel()
 	app := newSink(t)
 	g := start(t, observed(config.Store{Driver: config.Postgres, DSN: "postgres://nobody@127.0.0.1:1/nothing?sslmode=disable"}, app.URL))
 	if r, err := post(t, client(t), g, source("orders", ""), event("early")); err != nil || r.status != 200 {

@@ -134,6 +134,7 @@ func ordered(store config.Store, to *ledger, change func(*config.Config, *config
 // whichever of several gateways took them. Other resources go their own way, and so does the same object
 // of another tenant.
 func TestOrderByResource(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		to := newLedger(t)
 		cfg := ordered(store, to, nil)
@@ -192,6 +193,7 @@ func keepsOrder(t *testing.T, cfg *config.Config, to *ledger, gateways ...*Gatew
 
 // An event that an event about a newer state has overtaken is labelled, or not delivered.
 func TestStaleEvents(t *testing.T) {
+	t.Parallel()
 	for _, stale := range []string{config.StaleDeliver, config.StaleFlag, config.StaleDrop} {
 		t.Run(stale, func(t *testing.T) {
 			onEveryStore(t, func(t *testing.T, store config.Store) {
@@ -228,6 +230,7 @@ func TestStaleEvents(t *testing.T) {
 
 // The second event for one change is labelled, and not delivered where its type was named.
 func TestLogicalDuplicates(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		to := newLedger(t)
 		cfg := ordered(store, to, func(cfg *config.Config, _ *config.Destination) {
@@ -265,6 +268,7 @@ func TestLogicalDuplicates(t *testing.T) {
 // The second event for one change is not dropped where its destination never got the first, whether that
 // went elsewhere or nowhere.
 func TestLogicalDuplicatesElsewhere(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		books, shipping := newLedger(t), newLedger(t)
 		cfg := ordered(store, books, func(cfg *config.Config, _ *config.Destination) {

@@ -27,6 +27,7 @@ func awaitPaused(t *testing.T, g *Gateway, name string, paused bool) {
 // A pause in one gateway holds in the others on the same database, and in one that starts later; what is
 // sent meanwhile waits in the store, and comes when somebody resumes, in whichever gateway.
 func TestPauseHoldsInEveryGateway(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	cfg := configured(postgresStore(t), sink.URL)
 	first, second, c := start(t, cfg), start(t, cfg), client(t)
@@ -63,6 +64,7 @@ func TestPauseHoldsInEveryGateway(t *testing.T) {
 
 // A pause outlives the process, and touches no other destination.
 func TestPauseOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		cfg := configured(store, sink.URL)
@@ -91,6 +93,7 @@ func (s *sink) seenTimes(id string) int {
 
 // A replay of what is being delivered changes nothing: it comes once.
 func TestReplayWhileItIsDelivered(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		began, release := make(chan struct{}, 10), make(chan struct{})
@@ -118,6 +121,7 @@ func TestReplayWhileItIsDelivered(t *testing.T) {
 // With tokens nothing but health is answered without one, on whatever address; and the log and the
 // answers never repeat one.
 func TestAdminTokens(t *testing.T) {
+	t.Parallel()
 	cfg := configured(sqliteStore(t), "")
 	cfg.Admin = "0.0.0.0:0"
 	cfg.AdminTokens = []config.AdminToken{
@@ -165,6 +169,7 @@ func TestAdminTokens(t *testing.T) {
 
 // Without tokens a page that was made to look like this machine learns nothing, metrics included.
 func TestAdminWithoutTokens(t *testing.T) {
+	t.Parallel()
 	g := start(t, configured(sqliteStore(t), ""))
 	rebound := call{method: "GET", path: "/api/v1/events", host: "evil.example"}
 	rebound.answers(t, g, http.StatusForbidden)

@@ -91,6 +91,7 @@ var countElsewhere = map[string]string{
 
 // Every field of the configuration changes what the gateway goes by: none is wired to nothing.
 func TestPlan_everySetting(t *testing.T) {
+	t.Parallel()
 	before := planned(t, parsed(t, oneOfEach))
 	if again := planned(t, parsed(t, oneOfEach)); again != before {
 		t.Fatal("the same configuration makes another plan each time")
@@ -130,6 +131,7 @@ func TestPlan_everySetting(t *testing.T) {
 
 // What a file of certificates holds is in the plan, and not its name.
 func TestPlan_certificates(t *testing.T) {
+	t.Parallel()
 	cert, key := selfSigned(t)
 	read := func(name string) ([]byte, error) {
 		return map[string][]byte{"cert.pem": cert, "key.pem": key}[name], nil
@@ -149,6 +151,7 @@ func TestPlan_certificates(t *testing.T) {
 
 // Sources tell for how long their senders send an event again, where that is known.
 func TestSourcesTellWhatIsSentAgain(t *testing.T) {
+	t.Parallel()
 	for _, s := range apiSources(parsed(t, oneOfEach)) {
 		want := map[string][2]int64{"billing": {3 * 86400, 30 * 86400}, "shop": {}, "api": {}, "crm": {}}
 		if w, ok := want[s.Name]; ok && (s.SendsAgain != w[0] || s.SentOnDemand != w[1]) {
@@ -159,6 +162,7 @@ func TestSourcesTellWhatIsSentAgain(t *testing.T) {
 
 // The order among what may bound a body: the setting, what the provider is known to send, the default of the library.
 func TestPlan_largestBody(t *testing.T) {
+	t.Parallel()
 	const set, known = 3 << 20, 7 << 20
 	for _, c := range []struct {
 		name     string

@@ -98,6 +98,7 @@ func gauge(t *testing.T, g *Gateway, name string) float64 {
 
 // What the store says is for the log, and for those who may look at everything.
 func TestReadyTellsStrangersNothing(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Options{})
 	cfg := configured(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, "")
 	cfg.AdminTokens = []config.AdminToken{{Name: "probe", Token: settings.Literal("a-fake-token-for-reading"), Role: config.RoleRead}}
@@ -151,6 +152,7 @@ func TestReadyTellsStrangersNothing(t *testing.T) {
 
 // The log has a line when the reason changes and every minute, and what was said is forgotten when it is over.
 func TestReadyInTheLog(t *testing.T) {
+	t.Parallel()
 	log, now := new(logged), time.Now()
 	var fault error
 	r := readiness{ping: func(context.Context) error { return fault }, now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(log, nil))}

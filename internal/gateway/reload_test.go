@@ -156,6 +156,7 @@ func TestReloadUnderLoad(t *testing.T) {
 
 // Case 6: a secret is rotated without a restart: first both are accepted, then only the new one.
 func TestReloadRotatesSecrets(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	e := startEdited(t, configured(sqliteStore(t), sink.URL))
 	c := client(t)
@@ -193,6 +194,7 @@ func TestReloadRotatesSecrets(t *testing.T) {
 // Case 6: a file with several faults, and a setting that needs a restart, change nothing, and all that is wrong
 // is said.
 func TestReloadIsAllOrNothing(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "hookonce.yaml")
@@ -276,6 +278,7 @@ sources:
 
 // Case 6: what a file of a secret holds counts, as a mounted secret is replaced under its name.
 func TestReloadReadsFilesAgain(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	file := filepath.Join(t.TempDir(), "secret")
 	write := func(text string) {
@@ -309,6 +312,7 @@ func TestReloadReadsFilesAgain(t *testing.T) {
 // Case 6: a source that goes answers 404 at once, and what is open of it waits; when it is there again it
 // answers at once, and what waited is delivered, to where it delivers now.
 func TestReloadRemovesAndAddsSources(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		broken, sink := newSink(t), newSink(t)
 		broken.answer = func(string, int) int { return http.StatusInternalServerError }
@@ -341,6 +345,7 @@ func TestReloadRemovesAndAddsSources(t *testing.T) {
 // Case 6: work that was held for a destination which is gone is delivered by another gateway that knows it,
 // without waiting for a lease.
 func TestReloadHandsHeldWorkBack(t *testing.T) {
+	t.Parallel()
 	store := postgresStore(t)
 	stuck, sink := newSink(t), newSink(t)
 	release := make(chan struct{})
@@ -361,6 +366,7 @@ func TestReloadHandsHeldWorkBack(t *testing.T) {
 
 // Case 6: tokens, the level of the log and trusted proxies follow, and a token that is gone opens nothing.
 func TestReloadTokensLevelAndProxies(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	e := startEdited(t, configured(sqliteStore(t), sink.URL))
 	c := client(t)
@@ -418,6 +424,7 @@ func TestReloadTokensLevelAndProxies(t *testing.T) {
 
 // Case 6: services with an Idempotency-Key come, change and go without a restart, and remember what they did.
 func TestReloadServices(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink, shop := newSink(t), newShop(t)
 		e := startEdited(t, configured(store, sink.URL))
@@ -453,6 +460,7 @@ func TestReloadServices(t *testing.T) {
 
 // Case 6: reloads wait for each other, and one at the same time as a stop does all or nothing.
 func TestReloadsAtOnceAndDuringStop(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	e := startEdited(t, configured(sqliteStore(t), sink.URL))
 	c := client(t)
@@ -495,6 +503,7 @@ func TestReloadsAtOnceAndDuringStop(t *testing.T) {
 
 // What did not change keeps what it learned: a provider its sender's keys, a destination its connections.
 func TestReloadKeepsWhatIsTheSame(t *testing.T) {
+	t.Parallel()
 	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
 	cfg.Sources = append(cfg.Sources, source("other", ""))
 	before, err := wire(cfg, nil)
@@ -518,6 +527,7 @@ func TestReloadKeepsWhatIsTheSame(t *testing.T) {
 
 // Case 6: a stop begins with /readyz: for the delay, requests are served although it says 503.
 func TestStopServesForTheDelay(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	cfg := configured(sqliteStore(t), sink.URL)
 	cfg.ShutdownDelay, cfg.ShutdownTimeout = patience, 2*patience
@@ -581,6 +591,7 @@ func TestStopDelayEnds(t *testing.T) {
 // Case 6, and 4: an endpoint that is observed is switched by a reload, and back. What the application answered 500
 // to while it was observed is new; a request that is under way is answered by the application.
 func TestReloadSwitchesModes(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSink(t)
 		arrived, release := make(chan struct{}), make(chan struct{})

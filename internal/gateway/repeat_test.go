@@ -10,6 +10,7 @@ import (
 
 // What an event means whose key is known is the sender's to say.
 func TestRepeats(t *testing.T) {
+	t.Parallel()
 	const first, other = `{"id":"a","state":"open"}`, `{"id":"a","state":"closed"}`
 	for repeat, verdicts := range map[spec.Repeat][3]string{ // of the first, its copy, and the other
 		spec.Drop:       {"accepted", "duplicate", "conflict"},

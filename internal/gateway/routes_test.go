@@ -31,6 +31,7 @@ func routed(store config.Store, ledger, mailer *sink) *config.Config {
 // Every destination gets what its routes say. While one of them fails the other notices nothing, and
 // the one that failed gets everything later, under the keys that it has seen.
 func TestRoutes(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		ledger, mailer := newSink(t), newSink(t)
 		var ill atomic.Bool
@@ -72,6 +73,7 @@ func TestRoutes(t *testing.T) {
 
 // What no route takes is acknowledged, because the sender can do nothing about it, and counted.
 func TestUnroutedEventsAreDone(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		ledger, mailer := newSink(t), newSink(t)
 		cfg := routed(store, ledger, mailer)

@@ -11,6 +11,7 @@ import (
 
 // An event says which of its source's secrets its signature was made with, as long as that is configured, and the overview how often each was used.
 func TestEventTellsItsSecret(t *testing.T) {
+	t.Parallel()
 	cfg := configured(sqliteStore(t), newSink(t).URL)
 	s := &cfg.Sources[0]
 	s.Secrets = []settings.Secret{settings.Literal("a-fake-secret-to-retire"), settings.Literal("a-fake-secret-of-today")}

@@ -21,14 +21,16 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 func TestMain(m *testing.M) {
+	throwaway.TestsAtOnce(4)
 	goleak.VerifyTestMain(m)
 }
 
-// patience bounds every wait for something that must happen.
-const patience = 30 * time.Second
+// patience bounds every wait for something that must happen, also on a machine that is busy with other tests.
+const patience = time.Minute
 
 // onEveryStore runs a test on each kind of store, with an empty one for every run.
 func onEveryStore(t *testing.T, test func(t *testing.T, store config.Store)) {

@@ -25,6 +25,7 @@ import (
 )
 
 func TestAdmin(t *testing.T) {
+	t.Parallel()
 	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
 	g, c := start(t, cfg), client(t)
 	for _, want := range []struct {
@@ -54,6 +55,7 @@ func TestAdmin(t *testing.T) {
 
 // A gateway that stops is not ready from the first moment on, while what is under way still finishes.
 func TestNotReadyWhileStopping(t *testing.T) {
+	t.Parallel()
 	release, arrived := make(chan struct{}), make(chan struct{})
 	slow := newSink(t)
 	answer := sync.OnceFunc(func() { close(release) })
@@ -85,6 +87,7 @@ func TestNotReadyWhileStopping(t *testing.T) {
 
 // Each failure to start is one line that says what to do, and leaves nothing running.
 func TestStartFailures(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +170,7 @@ func execSQL(t *testing.T, dsn, sql string) {
 // A gateway starts on a database that a newer program migrated if that program left room for it, and leaves it alone
 // otherwise.
 func TestNewerSchema(t *testing.T) {
+	t.Parallel()
 	cfg := configured(postgresStore(t), "http://127.0.0.1:1/")
 	if _, _, err := Migrate(t.Context(), cfg); err != nil {
 		t.Fatal(err)
@@ -183,6 +187,7 @@ func TestNewerSchema(t *testing.T) {
 // One process owns a SQLite file: a second one would believe that the first is dead, and take over
 // its deliveries.
 func TestSecondProcessOnOneFileIsRefused(t *testing.T) {
+	t.Parallel()
 	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
 	start(t, cfg)
 	g, err := Start(t.Context(), cfg, Options{})
@@ -197,6 +202,7 @@ func TestSecondProcessOnOneFileIsRefused(t *testing.T) {
 
 // Neither bodies nor secrets reach the log, at any level, when all goes well and when it does not.
 func TestLogHoldsNoBodyAndNoSecret(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	sink := newSink(t)
 	sink.answer = func(string, int) int { return http.StatusTeapot }
@@ -231,6 +237,7 @@ func TestLogHoldsNoBodyAndNoSecret(t *testing.T) {
 
 // A gateway that runs ends with its context, cleanly.
 func TestWaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	running, logs := io.Pipe()
 	logger := slog.New(slog.NewTextHandler(logs, nil))

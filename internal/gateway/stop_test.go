@@ -150,6 +150,7 @@ func TestStopCutsOffSlowSenders(t *testing.T) {
 
 // Close is idempotent, and safe to call from several goroutines.
 func TestCloseTwice(t *testing.T) {
+	t.Parallel()
 	g := start(t, configured(sqliteStore(t), "http://127.0.0.1:1/"))
 	var closers sync.WaitGroup
 	for range 3 {
@@ -161,6 +162,7 @@ func TestCloseTwice(t *testing.T) {
 // While the database is away the gateway answers a retryable 503 and is not ready; when it is back,
 // everything works again without a restart, and nothing that was acknowledged is missing.
 func TestStoreDownAndBack(t *testing.T) {
+	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Options{})
 	sink := newSink(t)
 	cfg := configured(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, sink.URL)

@@ -106,6 +106,7 @@ func said(n int, verdict string) heard {
 
 // The sender gets the application's answer, and so does every later copy, also after a restart.
 func TestSyncAnswer(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSpeaker(t)
 		cfg := synchronous(store, app.URL)
@@ -129,6 +130,7 @@ func TestSyncAnswer(t *testing.T) {
 
 // 50 copies at once: the application is asked once, and everybody gets its answer.
 func TestSyncCopiesAtOnce(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSpeaker(t)
 		cfg := synchronous(store, app.URL)
@@ -173,6 +175,7 @@ func syncCopies(t *testing.T, cfg *config.Config, app *speaker, gateways ...*Gat
 
 // Events without a key are asked about each time, and labelled.
 func TestSyncUnkeyed(t *testing.T) {
+	t.Parallel()
 	app := newSpeaker(t)
 	cfg := synchronous(sqliteStore(t), app.URL)
 	g, c := start(t, cfg), client(t)
@@ -186,6 +189,7 @@ func TestSyncUnkeyed(t *testing.T) {
 // A refusal of the application reaches the sender as it is, and a copy asks again; a failure that asks for
 // another try is a 503.
 func TestSyncRefusals(t *testing.T) {
+	t.Parallel()
 	for status, passed := range map[int]bool{400: true, 404: true, 410: true, 422: true, 302: true, 408: false, 425: false, 429: false, 500: false, 503: false} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			app := newSpeaker(t)
@@ -245,6 +249,7 @@ func TestSyncDeadline(t *testing.T) {
 // A destination gets another name while an event waits for it. Copies are not acknowledged, because nobody has
 // the event; once the old name is back they get the answer.
 func TestSyncRenamedDestination(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSpeaker(t)
 		ill := true
@@ -278,6 +283,7 @@ func TestSyncRenamedDestination(t *testing.T) {
 
 // An answer that cannot be passed on whole is a failure of the attempt.
 func TestSyncAnswerTooLong(t *testing.T) {
+	t.Parallel()
 	app := newSpeaker(t)
 	app.reply = func(w http.ResponseWriter, _ *http.Request, n int) {
 		_, _ = io.WriteString(w, strings.Repeat("x", 256<<10+2-n)) // the second just fits

@@ -9,6 +9,7 @@ import (
 
 // A tail tells what another gateway accepts, and ends with its own gateway, which it does not hold up.
 func TestTailOfTwoGateways(t *testing.T) {
+	t.Parallel()
 	sink := newSink(t)
 	cfg := configured(postgresStore(t), sink.URL)
 	accepting, asked := start(t, cfg), start(t, cfg)

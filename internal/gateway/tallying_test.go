@@ -12,6 +12,7 @@ import (
 
 // What a gateway counted is on record when it has stopped, and agrees with what it did.
 func TestTalliesOutliveACleanStop(t *testing.T) {
+	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		cfg := configured(store, sink.URL)

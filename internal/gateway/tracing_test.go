@@ -46,6 +46,7 @@ func (d *traced) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // linked to the acceptance, and the destination's work is below the attempt's request. What the sender says of sampling counts
 // where it is trusted.
 func TestTracesOverTwoGateways(t *testing.T) {
+	t.Parallel()
 	for _, trust := range []string{config.LinkTrace, config.TrustTrace} {
 		t.Run(trust, func(t *testing.T) {
 			to := newTraced(t)
@@ -95,6 +96,7 @@ func TestTracesOverTwoGateways(t *testing.T) {
 
 // Where nothing is traced the metrics stay in the form that every scraper reads, and an event is stored without a trace.
 func TestNothingIsTraced(t *testing.T) {
+	t.Parallel()
 	to := newTraced(t)
 	to.status = http.StatusOK
 	cfg := configured(sqliteStore(t), to.URL)

@@ -76,6 +76,7 @@ sources:
 
 // Whatever a file can say reaches the package that it is for.
 func TestWire(t *testing.T) {
+	t.Parallel()
 	cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(everything)})
 	if err != nil {
 		t.Fatal(err)

@@ -140,6 +140,7 @@ func (w *world) history(points ...tally.Point) {
 
 // In each world one thing is wrong: page one names the cause, and the next step.
 func TestWorlds(t *testing.T) {
+	t.Parallel()
 	destination := func(url string) func(*config.Config) {
 		return func(c *config.Config) {
 			c.Destinations[0].URL = url
