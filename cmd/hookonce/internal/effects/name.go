@@ -28,13 +28,13 @@ func (q Question) names() (n names, err error) {
 	set(&n.time, "time column", q.Time, 1)
 	switch {
 	case q.Table == "" || q.Event == "":
-		faults = append(faults, errors.New("the table and its event column must be named"))
+		faults = append(faults, errors.New("the table and its event column must be named, with --table and --event-column"))
 	case q.Lost != "" && q.Lost != Claims && q.Lost != Events:
 		faults = append(faults, fmt.Errorf("lost effects are looked for in %s or %s, not in %q", Claims, Events, q.Lost))
 	case q.Lost != "" && q.Source == "" && q.Only == "":
-		faults = append(faults, errors.New("to find lost effects it must be known which source the table belongs to: name the source, or a column that has it"))
+		faults = append(faults, errors.New("to find lost effects it must be known which source the table belongs to: name it with --source, or with --source-column a column that has it"))
 	case q.Lost == "" && q.Only != "" && q.Source == "":
-		faults = append(faults, errors.New("to look at one source alone, name the column that has it"))
+		faults = append(faults, errors.New("to look at one source alone, name the column that has it with --source-column"))
 	}
 	return n, errors.Join(faults...)
 }

@@ -6,16 +6,18 @@ import (
 	"strings"
 )
 
-// rowsSQL is every row that counts, under names of our own. An empty identifier is none.
+// rowsSQL is every row that counts, under names of our own. An empty identifier is none. Columns have the table's name in front:
+// SQLite takes a name in double quotes that is no column for a text, and all rows for those of one event.
 func (n names) rowsSQL(where string) string {
+	column := func(name string) string { return n.table + "." + name }
 	source, time := "''", "NULL"
 	if n.source != "" {
-		source = "CAST(" + n.source + " AS text)"
+		source = "CAST(" + column(n.source) + " AS text)"
 	}
 	if n.time != "" {
-		time = n.time
+		time = column(n.time)
 	}
-	return "SELECT nullif(CAST(" + n.event + " AS text), '') AS event, " + source + " AS source, " + time + " AS at FROM " + n.table +
+	return "SELECT nullif(CAST(" + column(n.event) + " AS text), '') AS event, " + source + " AS source, " + time + " AS at FROM " + n.table +
 		" WHERE " + condition(where)
 }
 
