@@ -83,6 +83,7 @@ var catalogue = withAliases(map[string]func() spec.Spec{
 	"hcp-terraform":          hcpTerraformSpec,
 	"heroku":                 herokuSpec,
 	"hmac":                   HMACConfig{}.Spec,
+	"http-signature":         HTTPSignatureConfig{}.Spec,
 	"hubspot":                hubspotSpec,
 	"hubspot-legacy":         hubspotLegacySpec,
 	"intercom":               intercomSpec,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // Each with a secret in the form that the sender hands out. What is printed of a sample are the event's type,
@@ -380,6 +381,17 @@ func ExampleHeroku() {
 	p := provider.Heroku("fake-secret")
 	show(p, sample(p, "evt_1", ""))
 	// Output: release.create evt_1 json:$.webhook_metadata.event.id true
+}
+
+func ExampleHTTPSignature() {
+	p := provider.HTTPSignature(provider.HTTPSignatureConfig{
+		URL:     "https://shop.example/in",
+		Secrets: []string{"fake-secret"},
+		Key:     []spec.Value{"header:Idempotency-Key"},
+		Headers: []string{"Idempotency-Key"}, // must be signed, so that nobody else can choose it
+	})
+	show(p, sample(p, "evt_1", ""))
+	// Output: order.paid evt_1 header:Idempotency-Key true
 }
 
 func ExampleHubSpot() {

@@ -16,7 +16,7 @@ import (
 )
 
 // schemes are the entries that stand for a scheme and not for a sender: nothing is known of who uses them.
-var schemes = []string{"hmac", "standard", "svix"}
+var schemes = []string{"hmac", "http-signature", "standard", "svix"}
 
 // documented are headers that senders document besides those that an entry takes something from. Headers that hold the
 // secret itself, such as X-Gitlab-Token, are passed on by nobody.

@@ -214,7 +214,7 @@ func TestWhoSignsTheURL(t *testing.T) {
 			signing = append(signing, s.Name)
 		}
 	})
-	if want := []string{"bird", "contentful", "hubspot", "hubspot-legacy", "mandrill", "messagebird", "plivo", "square", "trello", "twilio", "twilio-events"}; !slices.Equal(signing, want) {
+	if want := []string{"bird", "contentful", "http-signature", "hubspot", "hubspot-legacy", "mandrill", "messagebird", "plivo", "square", "trello", "twilio", "twilio-events"}; !slices.Equal(signing, want) {
 		t.Errorf("%v, want %v", signing, want)
 	}
 }

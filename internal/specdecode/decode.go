@@ -26,7 +26,7 @@ func Decode(n ast.Node) (spec.Spec, error) {
 		return spec.Spec{}, d.faults
 	}
 	for i := range s.Verify {
-		if s.Verify[i].Kind == spec.JWT {
+		if v := s.Verify[i]; v.Kind == spec.JWT || v.Kind == spec.HTTPSignature && v.Key == spec.KeyJWK {
 			s.Verify[i].Tokens = jose.Tokens{}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // enums are the words that a field of a type takes.
 var enums = map[reflect.Type][]string{
-	reflect.TypeFor[spec.Kind]():                 list(spec.HMAC, spec.PlainHash, spec.Ed25519, spec.ECDSA, spec.RSA, spec.JWT, spec.Token, spec.Basic, spec.Code),
+	reflect.TypeFor[spec.Kind]():                 list(spec.HMAC, spec.PlainHash, spec.Ed25519, spec.ECDSA, spec.RSA, spec.JWT, spec.HTTPSignature, spec.Token, spec.Basic, spec.Code),
 	reflect.TypeFor[spec.Hash]():                 list(spec.SHA1, spec.SHA256, spec.SHA512),
 	reflect.TypeFor[spec.KeyForm]():              list(spec.KeyUTF8, spec.KeyBase64, spec.KeyHex, spec.KeyWhsec, spec.KeyWhsecOnly, spec.KeyWhpk, spec.KeySHA1, spec.KeyNFKD, spec.KeyPEM, spec.KeyJWK),
 	reflect.TypeFor[spec.Encoding]():             list(spec.Hex, spec.Base64, spec.Base64URL),

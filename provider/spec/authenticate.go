@@ -24,7 +24,7 @@ type verifier struct {
 	perItem bool
 	scheme  Scheme
 
-	hashesURL bool // a claim of the token is the hash of the URL
+	hashesURL bool // a claim of the token is the hash of the URL, or a signature covers it beside what is in sign
 
 	id *value // nil: the scheme signs no identifier
 
@@ -205,9 +205,9 @@ func (v *verifier) mismatch(r *reading, candidates int) error {
 	switch {
 	case v.covers == CoversNothing:
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "%s does not hold any of the secrets; check the secret", v.carrier.where)
-	case v.signs(kindURL) && !r.registered:
+	case (v.signs(kindURL) || v.kind == HTTPSignature) && !r.registered:
 		hint = "the URL registered with the provider is not configured, and a proxy may have changed the one that is seen here"
-	case v.signs(kindURL):
+	case v.signs(kindURL) || v.kind == HTTPSignature:
 		hint = "check the secret, and that the URL is exactly the one registered with the provider"
 	}
 	which := "the signature in " + v.carrier.where + " was not"
@@ -359,6 +359,9 @@ func (v *verifier) binds(part *value) bool {
 			return true
 		}
 	case kindQuery:
+		if v.kind == HTTPSignature {
+			return true // the whole URL
+		}
 		at := v.part(kindURL)
 		return at >= 0 && v.sign[at].plain == nil && v.apart(at) // with escapes undone, two queries are one text
 	}
@@ -381,8 +384,8 @@ func (v *verifier) rigid(part *value) bool {
 // apart reports whether what is signed has a part of that number, and nothing can be moved between it and its neighbours.
 // For the body that is seen to by intact.
 func (v *verifier) apart(i int) bool {
-	if i < 0 {
-		return false
+	if i < 0 || v.kind == HTTPSignature {
+		return i >= 0 // each part has its name and a line of its own
 	}
 	for _, j := range []int{i - 1, i + 1} {
 		if j < 0 || j >= len(v.sign) || v.join != "" {

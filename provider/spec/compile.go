@@ -53,15 +53,16 @@ func build(spec Spec, settings Settings) (*Provider, error) {
 
 // matchers make the mechanism of each kind.
 var matchers = map[Kind]func(Verify, []Secret) (matcher, error){
-	HMAC:      newMACMatcher,
-	PlainHash: newMACMatcher,
-	Ed25519:   newPublicMatcher,
-	ECDSA:     newPublicMatcher,
-	RSA:       newPublicMatcher,
-	JWT:       newJWTMatcher,
-	Token:     newTokenMatcher,
-	Basic:     newTokenMatcher,
-	Code:      newCodeMatcher,
+	HMAC:          newMACMatcher,
+	PlainHash:     newMACMatcher,
+	Ed25519:       newPublicMatcher,
+	ECDSA:         newPublicMatcher,
+	RSA:           newPublicMatcher,
+	JWT:           newJWTMatcher,
+	HTTPSignature: newHTTPMatcher,
+	Token:         newTokenMatcher,
+	Basic:         newTokenMatcher,
+	Code:          newCodeMatcher,
 }
 
 // bindVerifiers compiles every way of signing. One whose keys none of the secrets is for is left out.
@@ -96,10 +97,10 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 	if spec.PerItem {
 		p.layout.splitter.strict = true
 	}
-	v = verifier{kind: spec.Kind, join: spec.Join, covers: spec.Covers, perItem: spec.PerItem, scheme: spec.Scheme, hashesURL: spec.URLHash != ""}
+	v = verifier{kind: spec.Kind, join: spec.Join, covers: spec.Covers, perItem: spec.PerItem, scheme: spec.Scheme, hashesURL: spec.URLHash != "" || spec.Kind == HTTPSignature}
 	make, ok := matchers[spec.Kind]
 	if !ok {
-		return v, fault("kind", "there is no %q; use hmac, hash, ed25519, ecdsa, rsa, jwt, token or basic", spec.Kind)
+		return v, fault("kind", "there is no %q; use hmac, hash, ed25519, ecdsa, rsa, jwt, http_signature, token or basic", spec.Kind)
 	}
 	if spec.Kind != Code {
 		if v.carrier, err = newCarrier(spec.Signature); err != nil {
@@ -174,6 +175,9 @@ func (p *Provider) bindSigned(v *verifier, spec Verify) error {
 		v.sign = append(v.sign, part)
 	}
 	v.signed = inWords(v.sign)
+	if spec.Kind == HTTPSignature {
+		v.signed = "what it covers"
+	}
 	return nil
 }
 
@@ -184,7 +188,7 @@ func (p *Provider) bindTime(v *verifier, spec Timestamp) error {
 		return err
 	case (ts.kind == kindPart || ts.kind == kindEntry) && v.carrier.split == "":
 		return errors.New("a part of the signature's text needs signature.split")
-	case (ts.kind == kindClaim) != (v.kind == JWT):
+	case (ts.kind == kindClaim) != (v.kind == JWT || v.kind == HTTPSignature):
 		return errors.New("the time of a token, and of nothing else, is a claim, as in claim:iat")
 	case !spec.Unit.valid():
 		return fault("unit", "there is no %q; use s, ms or rfc3339", spec.Unit)

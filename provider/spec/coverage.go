@@ -24,7 +24,7 @@ func (s Spec) KeySigned() []bool {
 
 // bindsAll reports whether the signature covers every value. One that cannot be parsed is not covered.
 func (v Verify) bindsAll(values []Value) bool {
-	signer := verifier{covers: v.Covers, scheme: v.Scheme, join: v.Join}
+	signer := verifier{kind: v.Kind, covers: v.Covers, scheme: v.Scheme, join: v.Join}
 	if v.Time != nil {
 		signer.unit, signer.past, signer.future = v.Time.Unit, v.Time.Past, v.Time.Future
 	}
@@ -65,6 +65,8 @@ func (s Spec) Imitable() bool {
 		return false
 	case JWT:
 		return len(v.Algorithms) > 0 && v.Algorithms[0][0] == 'H'
+	case HTTPSignature:
+		return v.sharesSecret()
 	case Code:
 		scheme, ok := v.Scheme.(Imitator)
 		return ok && scheme.Imitable()

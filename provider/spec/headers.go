@@ -40,6 +40,9 @@ func (s Spec) headersRead() []string {
 		}
 	})
 	for _, v := range s.Verify {
+		if v.Kind == HTTPSignature {
+			names = append(names, httpHeaders...)
+		}
 		if by, ok := v.Scheme.(Imitator); ok {
 			if carrier, err := parseValue(by.Carrier()); err == nil && carrier.kind == kindHeader {
 				names = append(names, carrier.text)

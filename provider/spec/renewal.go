@@ -76,6 +76,10 @@ func (v Verify) carrier() (in value, symmetric bool) {
 	switch v.Kind {
 	case Ed25519, ECDSA, RSA, JWT:
 		return in, false
+	case HTTPSignature:
+		if !v.sharesSecret() {
+			return in, false
+		}
 	case Code:
 		scheme, ok := v.Scheme.(Imitator)
 		if !ok || !scheme.Imitable() {

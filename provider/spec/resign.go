@@ -102,7 +102,7 @@ func (r *Resigner) Carries(name string) bool {
 	return slices.ContainsFunc(r.by.verifiers, func(v verifier) bool {
 		base, numbered := strings.CutPrefix(name, v.at.text)
 		return v.at.kind == kindHeader && (base == "" && numbered || v.carrier.numbered && numbered) ||
-			v.id != nil && v.id.text == name || v.ts != nil && v.ts.kind == kindHeader && v.ts.text == name ||
+			v.kind == HTTPSignature && slices.Contains(httpHeaders, name) || v.id != nil && v.id.text == name || v.ts != nil && v.ts.kind == kindHeader && v.ts.text == name ||
 			slices.ContainsFunc(v.sign, func(part value) bool { return part.kind == kindHeader && part.text == name })
 	})
 }

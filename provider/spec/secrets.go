@@ -145,6 +145,10 @@ func (v Verify) guess(secret string) int {
 		if v.Key == KeyWhsec || v.Key == KeyWhsecOnly {
 			secret = strings.TrimPrefix(strings.TrimPrefix(secret, "v1,"), "whsec_")
 		}
+	case HTTPSignature:
+		if !v.sharesSecret() {
+			return -1
+		}
 	case JWT:
 		if len(v.Algorithms) == 0 || !strings.HasPrefix(v.Algorithms[0], "HS") {
 			return -1

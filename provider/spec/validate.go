@@ -56,7 +56,9 @@ func checkMethods(s Spec) error {
 		return errors.New("a GET has no body, which split and form take apart; remove GET")
 	case slices.ContainsFunc(s.Verify, func(v Verify) bool { return !v.signsWholeURL() }):
 		return errors.New("what a GET says is in its URL, which a way of signing does not cover: anybody could change it; remove GET")
-	case slices.ContainsFunc(s.Verify, func(v Verify) bool { return v.Scheme == nil && !slices.Contains(v.Sign, "method") }):
+	case slices.ContainsFunc(s.Verify, func(v Verify) bool {
+		return v.Scheme == nil && v.Kind != HTTPSignature && !slices.Contains(v.Sign, "method")
+	}):
 		return errors.New("a POST could be sent as a GET, with its body at the end of the URL, since a way of signing does not cover the method; put method into sign, or remove GET")
 	}
 	return nil
@@ -64,7 +66,7 @@ func checkMethods(s Spec) error {
 
 // signsWholeURL reports whether the signature covers the URL.
 func (v Verify) signsWholeURL() bool {
-	return slices.Contains(v.Sign, "url") || v.URLHash != "" || v.Scheme != nil && v.Scheme.Signs("url")
+	return slices.Contains(v.Sign, "url") || v.Kind == HTTPSignature || v.URLHash != "" || v.Scheme != nil && v.Scheme.Signs("url")
 }
 
 // checkVerify refuses schemes that leave something out of what is signed.
@@ -81,6 +83,9 @@ func checkVerify(s Spec, all *Faults) {
 func (v Verify) check(batches bool) error {
 	if err := v.checkItems(batches); err != nil {
 		return err
+	}
+	if v.Kind == HTTPSignature {
+		return v.checkHTTP()
 	}
 	if v.Kind != JWT && (v.URLHash != "" || len(v.Claims) > 0) {
 		return errors.New("url_hash, claims: only a JWT has claims; remove them")
@@ -117,7 +122,7 @@ func (v Verify) checkItems(batches bool) error {
 	switch {
 	case v.PerItem && !batches:
 		return fault("per_item", "there are items only where split takes batches apart")
-	case v.PerItem && (v.Kind == Code || v.Kind == JWT || v.Kind == Basic):
+	case v.PerItem && (v.Kind == Code || v.Kind == JWT || v.Kind == HTTPSignature || v.Kind == Basic):
 		return fault("per_item", "a %s does not come with an item; remove per_item", v.Kind)
 	case v.PerItem != (in.kind == kindItem):
 		return fault("per_item", "the signature or token of an item is in the item, as in item:$.signature, and no other is")

@@ -7,16 +7,18 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/httpsig"
 )
 
 // Verify describes one way of signing.
 type Verify struct {
 	// Kind is the mechanism. Default [HMAC].
-	Kind Kind `yaml:"kind,omitempty" only:"hmac,hash,ed25519,ecdsa,rsa,jwt,token,basic"`
+	Kind Kind `yaml:"kind,omitempty" only:"hmac,hash,ed25519,ecdsa,rsa,jwt,http_signature,token,basic"`
 	// Hash is the hash function of an HMAC, a plain hash or an RSA signature. Default [SHA256].
 	Hash Hash `yaml:"hash,omitempty"`
 	// Key is how a secret's text becomes a key. Default [KeyUTF8]; [KeyPEM] for ECDSA and RSA, [KeyHex]
-	// for Ed25519, [KeyJWK] for a JWT of ES or RS.
+	// for Ed25519, [KeyJWK] for a JWT of ES or RS. An HTTP signature with a public key takes [KeyPEM], the default there,
+	// [KeyJWK], and an Ed25519 key in [KeyHex] or [KeyBase64].
 	Key KeyForm `yaml:"key,omitempty"`
 	// Encoding is how the signature is written. Default [Hex] for HMAC, hash and Ed25519, [Base64] for
 	// ECDSA and RSA.
@@ -53,9 +55,11 @@ type Verify struct {
 	// URLHash names the claim of a JWT that holds the SHA-256, in hexadecimal, of the URL that the sender calls. See
 	// [Settings.URL].
 	URLHash string `yaml:"url_hash,omitempty"`
-	// Claims lists claims that a JWT must have, and the text of each, such as iss: acme.
+	// Claims lists claims that a JWT must have, and the text of each, such as iss: acme. Of an HTTP signature it lists the
+	// parameters keyid and tag.
 	Claims map[string]string `yaml:"claims,omitempty"`
-	// Algorithms lists the accepted algorithms of a JWT, such as ES256. Required there.
+	// Algorithms lists the accepted algorithms of a JWT, such as ES256, or of an HTTP signature, such as ed25519. Required
+	// there.
 	Algorithms []string `yaml:"algorithms,omitempty,flow"`
 	// Tokens reads and makes the tokens of a JWT: jose.Tokens{}, of the package provider/spec/jose. Required there; a
 	// specification that package specyaml reads has it.
@@ -75,6 +79,14 @@ func (v Verify) withDefaults() Verify {
 		v.Key, v.Encoding = cmp.Or(v.Key, KeyPEM), cmp.Or(v.Encoding, Base64)
 	case JWT:
 		v.Signature.In = cmp.Or(v.Signature.In, "header:Authorization")
+	case HTTPSignature:
+		v.Signature.In = cmp.Or(v.Signature.In, "header:"+httpsig.SignatureHeader)
+		if !v.sharesSecret() {
+			v.Key = cmp.Or(v.Key, KeyPEM)
+		}
+		if v.Time == nil {
+			v.Time = &Timestamp{In: "claim:created", Past: 5 * time.Minute, Future: 5 * time.Minute}
+		}
 	case Basic:
 		v.Signature.In, v.Signature.Prefix = cmp.Or(v.Signature.In, "header:Authorization"), cmp.Or(v.Signature.Prefix, "Basic ")
 	}
@@ -96,6 +108,8 @@ func (v Verify) coverage() Coverage {
 		return CoversNothing
 	case v.Kind == Code && v.Scheme != nil:
 		return v.Scheme.Covers()
+	case v.Kind == HTTPSignature:
+		return CoversBody
 	case v.Kind == JWT && v.BodyHash != "", slices.Contains(v.Sign, "body"):
 		return CoversBody
 	case slices.Contains(v.Sign, "sorted_form"):
@@ -124,6 +138,11 @@ const (
 	// them, of which the token's kid selects one. A key that is for none of the algorithms is refused;
 	// in a set it is left out.
 	JWT Kind = "jwt"
+	// HTTPSignature is an HTTP message signature (RFC 9421). It has to cover the method, the URL (see [Settings.URL]), the
+	// Content-Digest (RFC 9530) of a body, which is compared with that, and the headers in Sign. The secret is the shared
+	// secret of hmac-sha256, or a public key. It must say when it was created; Time, claim:created, is five minutes off at
+	// most unless it says otherwise. Several signatures may come, of which one must be good.
+	HTTPSignature Kind = "http_signature"
 	// Token is a fixed text that is sent along. It binds nothing.
 	Token Kind = "token"
 	// Basic is HTTP basic authentication; the secret is user:password. It binds nothing.
