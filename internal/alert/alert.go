@@ -190,7 +190,9 @@ func explain(all []Alert) {
 			if store == "" {
 				a.Cause = pause
 			}
-		case silent:
+		case reconcileLate:
+			a.Cause = store
+		case silent, neverArrived:
 			a.Cause = cmp.Or(at(secretRotated, a.Subject), at(clockOff, a.Subject), at(sendersRefused, ""))
 		case cameAgain, oneAgain:
 			a.Cause = cmp.Or(at(sendersRefused, ""), at(conflict, a.Subject))
@@ -226,16 +228,19 @@ func refused(s *overview.Snapshot, all []Alert) Answer {
 
 // lost answers whether anything is lost.
 func lost(s *overview.Snapshot, all []Alert) Answer {
-	var dead, ours int64
+	var dead, ours, missing int64
 	for i := range s.Destinations {
 		dead += s.Destinations[i].Dead
 	}
 	for i := range s.Sources {
 		ours += s.Sources[i].Hour.Ours
+		missing += max(0, s.Sources[i].Hour.Missing-s.Sources[i].Hour.Recovered)
 	}
 	switch {
 	case dead > 0:
 		return Answer{false, fmt.Sprintf("No, but %s given up: they are kept until somebody replays them.", deliveries(dead))}
+	case missing > 0:
+		return Answer{false, fmt.Sprintf("No, but %d events that senders made never arrived: they are in the senders' lists.", missing)}
 	case s.Store.Unrecorded > 0:
 		return Answer{false, fmt.Sprintf("No, but %d events were delivered past the store, and are in memory alone until it is back.", s.Store.Unrecorded)}
 	case ours > 0 || s.Store.Away != nil || s.Store.Unwritable != nil:

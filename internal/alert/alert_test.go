@@ -74,6 +74,9 @@ func TestRules(t *testing.T) {
 	backlog := func(age time.Duration) func(*snapshot) {
 		return destination(func(d *overview.DestinationState) { at := ago(age); d.Oldest, d.Backlog = &at, 5 })
 	}
+	compared := func(c overview.Compared, running time.Duration) func(*snapshot) {
+		return func(s *snapshot) { s.Since, s.Sources[0].Compared = ago(running), &c }
+	}
 	pausedFor := func(age time.Duration) func(*snapshot) {
 		return destination(func(d *overview.DestinationState) { d.Pause = &fleet.Pause{At: ago(age), By: "ann", Reason: "moving"} })
 	}
@@ -147,6 +150,13 @@ func TestRules(t *testing.T) {
 		{cameAgain, Ticket, again(3), again(2), "60 of 160", "--seen duplicate"},
 		{oneAgain, Info, source(func(o *overview.SourceState) { o.Hour.Copies, o.Hour.Reseen = 50, 1 }),
 			source(func(o *overview.SourceState) { o.Hour.Copies, o.Hour.Reseen = 50, 2 }), "again and again", "--seen duplicate"},
+		{neverArrived, Ticket, source(func(o *overview.SourceState) { o.Hour.Missing, o.Hour.Recovered = 3, 2 }),
+			source(func(o *overview.SourceState) { o.Hour.Missing, o.Hour.Recovered = 3, 3 }), "1 event", "hookonce reconcile"},
+		{reconcileLate, Ticket, compared(overview.Compared{Every: 900, Ended: ago(time.Hour + time.Second)}, 24*time.Hour),
+			compared(overview.Compared{Every: 900, Ended: ago(time.Hour)}, 24*time.Hour), "not compared", "hookonce reconcile"},
+		{reconcileLate, Ticket, compared(overview.Compared{Every: 900}, time.Hour+time.Second), compared(overview.Compared{Every: 900}, time.Hour), "not compared", "hookonce reconcile"},
+		{reconcileLate, Ticket, compared(overview.Compared{Every: 900, Ended: ago(time.Minute), Error: "the token was refused"}, time.Hour),
+			compared(overview.Compared{Every: 900, Ended: ago(time.Minute)}, time.Hour), "the token was refused.", "hookonce reconcile"},
 		{silent, Ticket, source(func(o *overview.SourceState) { o.LastVerified, o.Silence.Missing = ago(leastSilent), 12.1 }),
 			source(func(o *overview.SourceState) { o.LastVerified, o.Silence.Missing = ago(leastSilent), 12 }), "silent since", "endpoint"},
 		{silent, Ticket, source(func(o *overview.SourceState) { o.LastVerified, o.Silence.Missing = ago(time.Hour), 50 }),

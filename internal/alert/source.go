@@ -80,6 +80,51 @@ func findProbing(_ *overview.Snapshot, o *overview.SourceState, at float64) (gau
 		Headline: fmt.Sprintf("Somebody sends requests to %s that are not authentic: %d in the last hour, beside %d that are.", o.Name, failed, o.Hour.Verified)}
 }
 
+func findNeverArrived(_ *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
+	open := max(0, o.Hour.Missing-o.Hour.Recovered)
+	g := gaugeOf(share(open, at), "%d in an hour, and %d recovered", o.Hour.Missing, o.Hour.Recovered)
+	if g.share < 1 {
+		return g, nil
+	}
+	events := "1 event that its sender made"
+	if open > 1 {
+		events = fmt.Sprintf("%d events that its sender made", open)
+	}
+	return g, &Alert{Severity: Ticket, Count: open,
+		Action:   Action{Label: "List them, and have them sent again (--redeliver) or stored (--ingest)", Command: "hookonce reconcile --source " + o.Name + " --since 48h"},
+		Headline: fmt.Sprintf("%s never arrived at %s: the sender's list has them, as was found in the last hour.", events, o.Name)}
+}
+
+// Comparisons with senders' lists.
+const (
+	latePeriods = 3
+	lateGrace   = 15 * time.Minute // a run may take that long
+)
+
+func findReconcileLate(s *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
+	c := o.Compared
+	if c == nil {
+		return gaugeOf(0, "it is not compared"), nil
+	}
+	last := latest(c.Ended, s.Since)
+	late := s.At.Sub(last)
+	period := time.Duration(c.Every) * time.Second
+	g := gaugeOf(share(late.Seconds(), at*period.Seconds()+lateGrace.Seconds()), "%s ago, every %s", span(late), span(period))
+	if c.Ended.Before(s.Since) {
+		g = gaugeOf(g.share, "not since the start %s ago", span(late))
+	}
+	a := &Alert{Severity: Ticket, Since: last, Action: Action{Label: "Compare by hand, and see why", Command: "hookonce reconcile --source " + o.Name + " --since 48h"},
+		Headline: fmt.Sprintf("%s was not compared with its sender's list since %s: what never arrives is not noticed.", o.Name, clock(last))}
+	switch {
+	case c.Error != "":
+		g = gaugeOf(max(1, g.share), "failed %s ago", span(s.At.Sub(c.Ended)))
+		a.Since, a.Headline = c.Through, fmt.Sprintf("%s could not be compared with its sender's list: %s. What never arrives is not noticed.", o.Name, strings.TrimSuffix(c.Error, "."))
+	case g.share <= 1:
+		return g, nil
+	}
+	return g, a
+}
+
 // Secrets that are replaced.
 const (
 	secretSoon = 7 * 24 * time.Hour

@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/overview"
 )
 
 // sourcesView lists sources.
@@ -22,9 +24,10 @@ func (d *dashboard) sources(r *http.Request) (*page, error) {
 // sourceView is one source.
 type sourceView struct {
 	api.Source
-	Again   string  `json:"again,omitempty"`   // for how long its sender sends an event again
-	Late    string  `json:"late,omitempty"`    // that copies came later than that
-	Numbers []Chart `json:"numbers,omitempty"` // of the week
+	Again    string  `json:"again,omitempty"`    // for how long its sender sends an event again
+	Late     string  `json:"late,omitempty"`     // that copies came later than that
+	Compared string  `json:"compared,omitempty"` // how far, with its sender's list; empty if it is not
+	Numbers  []Chart `json:"numbers,omitempty"`  // of the week
 }
 
 // known names the sender of a source.
@@ -59,6 +62,23 @@ func lateAfter(s *api.Source) time.Duration {
 	return longest + longest/10 + time.Minute
 }
 
+// compared says how far a source was compared with its sender's list, and what came of it; nothing if it is not.
+func compared(c *overview.Compared) string {
+	if c == nil {
+		return ""
+	}
+	every := "Every " + span(time.Duration(c.Every)*time.Second)
+	switch at := c.Ended.UTC().Format(time.RFC3339); {
+	case c.Ended.IsZero():
+		return every + "; it was not compared yet."
+	case c.Error != "":
+		return every + "; it failed at " + at + ": " + c.Error
+	default:
+		return fmt.Sprintf("%s, last at %s: %s listed, %d of them never arrived, %d recovered. All that was made until %s was looked for.",
+			every, at, plural(c.Listed, "event", "events"), c.Missing, c.Recovered, c.Through.UTC().Format(time.RFC3339))
+	}
+}
+
 func (d *dashboard) source(r *http.Request) (*page, error) {
 	var all api.SourceList
 	if err := d.get(r.Context(), "/sources", nil, &all); err != nil {
@@ -70,6 +90,12 @@ func (d *dashboard) source(r *http.Request) (*page, error) {
 		return nil, refusal(http.StatusNotFound, "there is no such source in this gateway")
 	}
 	v := sourceView{Source: all.Sources[i], Again: again(&all.Sources[i])}
+	var now api.Overview
+	if err := d.get(r.Context(), "/overview", nil, &now); err == nil { // the page is of use without
+		if i := slices.IndexFunc(now.Sources, func(s overview.SourceState) bool { return s.Name == name }); i >= 0 {
+			v.Compared = compared(now.Sources[i].Compared)
+		}
+	}
 	if w, ok := d.week(r.Context(), name, "", "received", "accepted", "reseen", "conflicts", "age:*"); ok {
 		v.Numbers = []Chart{
 			w.Count("Requests received", "requests", "received"), w.Count("Events accepted", "events", "accepted"),
@@ -87,6 +113,9 @@ func (d *dashboard) source(r *http.Request) (*page, error) {
 	}
 	if v.Again != "" && known(&v.Source) == v.Provider {
 		commands = append(commands, command{"Where that is documented", "hookonce providers show " + v.Provider})
+	}
+	if v.Compared != "" {
+		commands = append(commands, command{"What never arrived", "hookonce reconcile --source " + quoted(name) + " --since 48h"})
 	}
 	return &page{Title: name, Place: "/sources", Again: 10, Data: v, Commands: commands}, nil
 }

@@ -25,6 +25,7 @@ func (g *Gateway) overviewOptions() overview.Options {
 		Capacity:   func() int64 { return g.wired.Load().capacity },
 		Now:        g.opt.Now,
 		Reconciled: g.library.reconciled,
+		Marks:      g.store.Marks,
 	}
 }
 
@@ -38,9 +39,14 @@ func (g *Gateway) takes() error {
 
 // overviewSources returns the sources whose requests are events.
 func overviewSources(p *plan) (all []overview.SourceState) {
+	compared := map[string]*overview.Compared{}
+	for _, s := range p.reconciled {
+		compared[s.Name] = &overview.Compared{Every: int64(s.Every.Seconds())}
+	}
 	for _, s := range apiSources(p.cfg) {
 		all = append(all, overview.SourceState{Name: s.Name, Provider: s.Provider, Path: s.Path, Destinations: append([]string{}, s.Destinations...),
-			ExpectEvery: int64(p.expected[s.Name].Seconds()), Secrets: overviewSecrets(p.cfg, s.Name)})
+			ExpectEvery: int64(p.expected[s.Name].Seconds()), Secrets: overviewSecrets(p.cfg, s.Name),
+			Compared: compared[s.Name]})
 	}
 	return all
 }

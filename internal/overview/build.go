@@ -88,7 +88,8 @@ func (c *counts) intake(source string, minutes, skip int) Intake {
 	of := func(w tally.What) int64 { return c.sum(row{source, "", w}, minutes, skip) }
 	in := Intake{
 		Received: of(tally.Received), Verified: of(tally.Verified), Accepted: of(tally.Accepted), Copies: of(tally.Copies),
-		Reseen: of(tally.Reseen), Conflicts: of(tally.Conflicts), Unkeyed: of(tally.Unkeyed), Unverified: map[string]int64{},
+		Reseen: of(tally.Reseen), Conflicts: of(tally.Conflicts), Unkeyed: of(tally.Unkeyed), Missing: of(tally.Missing), Recovered: of(tally.Recovered),
+		Unverified: map[string]int64{},
 	}
 	for _, reason := range oursReasons {
 		in.Ours += of(tally.Rejected(reason))
@@ -113,6 +114,9 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 	}
 	if v.opt.Reconciled != nil {
 		s.Parts = append(s.Parts, v.reconciled.tell())
+	}
+	if v.opt.Marks != nil && slices.ContainsFunc(v.opt.Sources(), isCompared) {
+		s.Parts = append(s.Parts, v.marks.tell())
 	}
 	hours := v.hoursBySource()
 	for _, o := range v.opt.Sources() {
@@ -156,6 +160,23 @@ func (v *Overview) withThisHour(c *counts, now time.Time) []tally.Point {
 		}
 	}
 	return past
+}
+
+// isCompared reports whether the gateways compare a source with its sender's list.
+func isCompared(o SourceState) bool { return o.Compared != nil }
+
+func (v *Overview) drawCompared(o *SourceState) {
+	if !isCompared(*o) {
+		return
+	}
+	now := *o.Compared // which belongs to the configuration
+	for _, m := range v.marks.value {
+		if m.Source == o.Name {
+			now.Through, now.Ended, now.Error = m.Through.UTC(), m.Last.Ended.UTC(), m.Last.Error
+			now.Listed, now.Missing, now.Recovered = m.Last.Listed, m.Last.Missing, m.Last.Recovered
+		}
+	}
+	o.Compared = &now
 }
 
 func (v *Overview) drawStore(now time.Time) StoreState {
@@ -247,6 +268,7 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 		}
 	}
 	v.drawSecrets(o, c, now)
+	v.drawCompared(o)
 	o.Usual = LearnShare(hours, now)
 	for o.ReseenFor < 3 {
 		five, hour := c.intake(o.Name, 5, o.ReseenFor), c.intake(o.Name, 60, o.ReseenFor)

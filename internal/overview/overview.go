@@ -3,6 +3,7 @@ package overview
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,8 +54,8 @@ type Options struct {
 	Records Records
 	// Recent returns what this process counted, which is not in the store yet.
 	Recent func(tally.Query) []tally.Point
-	// Sources returns the sources as they are configured: their names, providers, paths and destinations, and when
-	// their secrets begin and end.
+	// Sources returns the sources as they are configured: their names, providers, paths and destinations, when their secrets
+	// begin and end, and how often they are compared.
 	Sources func() []SourceState
 	// Ready returns why a sender would be refused now.
 	Ready func() error
@@ -62,6 +63,8 @@ type Options struct {
 	Upkeep func() Upkeep
 	// Reconciled returns the latest result of each question that was put to `hookonce reconcile effects`. Nil: there are none.
 	Reconciled func(context.Context) ([]Reconciled, error)
+	// Marks returns how far sources were compared with their senders' lists. Nil: none is.
+	Marks func(context.Context) ([]journal.Mark, error)
 	// Free returns how many bytes the store may still grow by; 0 if that is not known.
 	Free func() int64
 	// Capacity returns how large the store may become, where Free does not know; 0 if nobody said. Nil: nobody did.
@@ -92,6 +95,7 @@ type known struct {
 	minutes    part[[]tally.Point]
 	hours      part[[]tally.Point]
 	reconciled part[[]Reconciled]
+	marks      part[[]journal.Mark]
 	joined     fleet.DestinationList // fleet, with open
 	blocked    map[string]*Blocked
 	past       []tally.Point // hours, with the one that goes on
@@ -145,6 +149,7 @@ func New(o Options) *Overview {
 	v.began = o.Now()
 	v.fleet.name, v.open.name, v.stats.name = "destinations", "open", "rows"
 	v.failures.name, v.minutes.name, v.hours.name, v.reconciled.name = "failures", "minutes", "hours", "reconciliations"
+	v.marks.name = "marks"
 	return v
 }
 
@@ -233,6 +238,9 @@ func (v *Overview) ask(ctx context.Context, now time.Time) {
 	})
 	if v.opt.Reconciled != nil {
 		v.reconciled.refresh(ctx, now, statsEvery, v.opt.Reconciled)
+	}
+	if v.opt.Marks != nil && slices.ContainsFunc(v.opt.Sources(), isCompared) {
+		v.marks.refresh(ctx, now, minuteEvery, v.opt.Marks)
 	}
 	v.failures.refresh(ctx, now, failEvery, func(ctx context.Context) (f journal.Failures, err error) {
 		if !anyFailed(&v.joined) {

@@ -71,6 +71,8 @@ type Intake struct {
 	Reseen     int64            `json:"reseen" doc:"Events that came again."`
 	Conflicts  int64            `json:"conflicts"`
 	Unkeyed    int64            `json:"unkeyed"`
+	Missing    int64            `json:"missing" doc:"Events of the sender's list that never arrived."`
+	Recovered  int64            `json:"recovered" doc:"Those that were stored from the list, or asked for again."`
 	Ours       int64            `json:"refused_by_us" doc:"Requests that were answered 503 for a fault of ours."`
 	Unverified map[string]int64 `json:"unverified,omitempty" doc:"Requests that are not authentic, by reason."`
 }
@@ -101,9 +103,21 @@ type SourceState struct {
 	ReseenFor    int       `json:"reseen_for" doc:"For so many minutes more events came again than is usual."`
 	Usual        Baseline  `json:"usual"`
 	Silence      Silence   `json:"silence"`
+	Compared     *Compared `json:"compared,omitempty" doc:"With the list that its sender has of what it made; missing if the gateways do not compare it."`
 	ExpectEvery  int64     `json:"expect_every,omitempty" doc:"Seconds within which something is expected, as it is configured."`
 	Secrets      []Secret  `json:"secrets,omitempty" doc:"In the order of the configuration."`
 	SecretsSince time.Time `json:"secrets_since" doc:"The first hour, of 28 days, in which it was counted what its secrets verified; the zero time if there is none."`
+}
+
+// Compared says how far a source was compared with its sender's list, by whichever gateway.
+type Compared struct {
+	Every     int64     `json:"every" doc:"Seconds between two comparisons, as it is configured."`
+	Through   time.Time `json:"through" doc:"All that the sender made until then was looked for; the zero time if nothing was."`
+	Ended     time.Time `json:"ended" doc:"When the last comparison ended; the zero time if none has."`
+	Listed    int64     `json:"listed" doc:"Events that the sender listed then."`
+	Missing   int64     `json:"missing" doc:"Those that never arrived, and were not told before."`
+	Recovered int64     `json:"recovered" doc:"Those that were stored, or asked for again."`
+	Error     string    `json:"error,omitempty" doc:"Why it did not come to its end."`
 }
 
 // Secret is what is known of a secret, which is no secret itself.

@@ -86,6 +86,12 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 	"came_again": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
 		o.ReseenFor, o.Five = 3, overview.Intake{Accepted: 100, Reseen: 60}
 	},
+	"never_arrived": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
+		o.Hour.Missing, o.Hour.Recovered = 7, 4
+	},
+	"reconcile_late": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
+		o.Compared = &overview.Compared{Every: 900, Through: ago(2 * time.Hour), Ended: ago(3 * time.Minute), Error: "listing events: the token was refused (403)"}
+	},
 	"silent_source": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
 		o.LastVerified, o.Silence.Missing = ago(3*time.Hour), 41
 	},

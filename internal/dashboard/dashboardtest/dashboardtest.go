@@ -255,6 +255,14 @@ func (a *API) overview() api.Overview {
 		s.Sources = append(s.Sources, overview.SourceState{Name: src.Name, Provider: src.Provider, Path: src.Path, Destinations: src.Destinations, LastVerified: ago(40 * time.Second),
 			Hour: overview.Intake{Received: 900, Verified: 900, Accepted: 860, Reseen: 9}, Usual: overview.Baseline{Share: 0.011, Dispersion: 1.4, Hours: 168}})
 	}
+	for i := range s.Sources {
+		if o := &s.Sources[i]; o.Name == "billing" {
+			o.Compared = &overview.Compared{Every: 900, Through: ago(14 * time.Minute), Ended: ago(4 * time.Minute), Listed: 212, Missing: 3, Recovered: 3}
+			if a.World != Calm {
+				o.Compared.Error = a.text("listing events: the sender answered 500")
+			}
+		}
+	}
 	for _, d := range a.destinations().Destinations {
 		state := overview.DestinationState{Destination: d, Failures: []overview.Failure{}, Hour: overview.Outcomes{First: 860, FirstFailed: 2, Done: 858}}
 		for i := range d.Open {
