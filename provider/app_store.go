@@ -30,7 +30,6 @@ func appStoreSpec() spec.Spec {
 		},
 		// A retry may be signed anew, and so may be what the notification holds.
 		Dedup:  spec.Dedup{Same: []spec.Value{"json:$.notificationUUID", "json:$.notificationType", "json:$.subtype"}, Retry: spec.Stable},
-		Order:  &spec.Order{By: "json:$.signedDate", Unit: spec.Millis, Scope: []spec.Value{"json:$.data.bundleId"}, Advisory: true},
 		Answer: spec.Answer{Reject: 503},
 		Limits: spec.Limits{Retry: 157 * hour}, // 1 + 12 + 24 + 48 + 72
 		// Apple documents no headers.

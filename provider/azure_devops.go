@@ -28,8 +28,9 @@ func azureDevOpsSpec() spec.Spec {
 			Tenant:       []spec.Value{"json:$.resourceContainers.project.id"},
 		},
 		// createdDate and the notification's number are those of the notification.
-		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.id", "json:$.eventType", "json:$.resource"}},
-		Order:   &spec.Order{By: "json:$.createdDate", Unit: spec.RFC3339, Advisory: true},
+		Dedup: spec.Dedup{Same: []spec.Value{"json:$.id", "json:$.eventType", "json:$.resource"}},
+		// A build and a work item may have the number of a pull request: only those are in an order.
+		Order:   &spec.Order{By: "json:$.createdDate", Unit: spec.RFC3339, Scope: []spec.Value{"json:$.resource.pullRequestId"}, Advisory: true},
 		Headers: []string{"Content-Type"},
 		Example: spec.Template{ID: "03c164c2-8912-4d5e-8009-3707d5f83734", Type: "git.pullrequest.updated", Object: "1001", Body: azureDevOpsExample},
 		Sources: []spec.Source{

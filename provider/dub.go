@@ -22,7 +22,7 @@ func dubSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.data.id", "json:$.data.customer.id", "json:$.data.link.id"},
 		},
 		Dedup:   spec.Dedup{Retry: spec.Stable},
-		Order:   &spec.Order{By: "json:$.createdAt", Unit: spec.RFC3339, Advisory: true},
+		Order:   &spec.Order{By: "json:$.createdAt", Unit: spec.RFC3339, Scope: []spec.Value{"json:$.data.id"}, Advisory: true}, // a customer's sales are in none
 		Headers: []string{"Dub-*", "Upstash-*"},
 		Example: spec.Template{ID: "evt_KleiO4HBYVYzVwJu", Type: "link.created", Object: "link_1001", Body: dubExample},
 		Sources: []spec.Source{

@@ -362,7 +362,7 @@ func ExampleGreenhouse() {
 func ExampleGumroad() {
 	p := provider.Gumroad("fake-token")
 	show(p, sample(p, "evt_1", ""))
-	// Output: sale 19:4:sale4:sale5:evt_132:03cae817fd76fda75c8161bdeec01fd0 const:sale + form:resource_name + form:sale_id + content false
+	// Output: sale 19:4:sale4:sale5:evt_132:8faaa832f43ca44afa58104ccac883a0 const:sale + form:resource_name + form:sale_id + content false
 }
 
 func ExampleHasura() {

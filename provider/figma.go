@@ -30,7 +30,6 @@ func figmaSpec() spec.Spec {
 			Resource:     []spec.Value{"json:$.file_key"},
 		},
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.event_type", "json:$.timestamp", "json:$.file_key", "json:$.comment", "json:$.description"}},
-		Order:   &spec.Order{By: "json:$.timestamp", Unit: spec.RFC3339, Advisory: true},
 		Headers: []string{"X-Figma-*"},
 		Example: spec.Template{ID: "813142367", Type: "FILE_COMMENT", Object: "zH24k20aPKIxs80BI0000a", Body: figmaExample},
 		Sources: []spec.Source{

@@ -418,6 +418,10 @@ func TestCoinbaseSignatures(t *testing.T) {
 		req.Body = []byte(split.body)
 		reason(t, p, req)
 	}
+	// Nor does what v1 signs pass for v0 of a body that begins with headers.
+	req := request("t=" + ts + ",v0=" + v1)
+	req.Body = []byte("content-type x-event-id.application/json.e-1." + body)
+	reason(t, p, req)
 	anew, err := p.Resigner(spec.Receiver{})
 	if err != nil {
 		t.Fatal(err)

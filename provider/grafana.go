@@ -42,6 +42,7 @@ func grafanaSpec() spec.Spec {
 			"an alert that goes on is notified of again, with the same content: a hash of it as the key loses the reminders",
 			"one request tells of all alerts of a group, firing and resolved; the fingerprint names an alert's labels, and is the same each time it fires",
 			"the signature is off unless the contact point has a secret for it, and its header can be renamed: only the default is known here",
+			"a contact point with a payload of its own that is not JSON needs the timestamp header: without it such a body is refused",
 			"name the timestamp header X-Grafana-Alerting-Timestamp: without one, or with another, no time is signed, or nothing verifies",
 		},
 	}

@@ -37,7 +37,9 @@ func gumroadSpec() spec.Spec {
 			Same: []spec.Value{
 				"form:resource_name", "form:sale_id", "form:subscription_id", "form:product_id", "form:email", "form:price", "form:quantity",
 				"form:refunded", "form:disputed", "form:dispute_won", "form:charge_occurrence_count", "form:cancelled_at", "form:ended_at",
-				"form:restarted_at", "form:effective_as_of",
+				"form:restarted_at", "form:effective_as_of", "form:type",
+				"form:old_plan[tier][id]", "form:old_plan[recurrence]", "form:old_plan[price_cents]", "form:old_plan[quantity]",
+				"form:new_plan[tier][id]", "form:new_plan[recurrence]", "form:new_plan[price_cents]", "form:new_plan[quantity]",
 			},
 			Retry: spec.Stable,
 		},
@@ -53,7 +55,7 @@ func gumroadSpec() spec.Spec {
 		},
 		Sources: []spec.Source{
 			stated("nothing is signed, retries after 500, 502, 503, 504 and 499 only, deadline, retry_count", "antiwork/gumroad: app/sidekiq/post_to_individual_ping_endpoint_worker.rb"),
-			stated("fields", "antiwork/gumroad: app/modules/purchase/ping_notification.rb, app/modules/subscription/ping_notification.rb"),
+			stated("fields", "antiwork/gumroad: app/modules/purchase/ping_notification.rb, app/modules/subscription/ping_notification.rb; a changed plan: Subscription#send_updated_notifification_webhook"),
 			reported("key", "inferred: a resource has one event of a name, and what changes since is in the fields"),
 			reported("the secret is the receiver's choice", "inferred: the token is a part of the URL that is registered"),
 		},

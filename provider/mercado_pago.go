@@ -30,7 +30,7 @@ func mercadoPagoSpec() spec.Spec {
 			Key:      [][]spec.Value{{"json:$.type", "json:$.id"}},
 			Type:     []spec.Value{"json:$.action", "json:$.type"},
 			Time:     []spec.Moment{at("json:$.date_created", spec.RFC3339)},
-			Resource: []spec.Value{"json:$.data.id"},
+			Resource: []spec.Value{"query:data.id", "json:$.data.id"}, // that of the query is signed
 			Tenant:   []spec.Value{"json:$.user_id"},
 		},
 		Headers: []string{"X-Signature", "X-Request-Id"},

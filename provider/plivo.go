@@ -27,7 +27,7 @@ func plivoSpec() spec.Spec {
 			Key: [][]spec.Value{
 				{"form:MessageUUID", "form:Status", "form:ErrorCode?"},
 				{"form:MessageUUID", "form:Type"},
-				{"form:CallUUID", "form:HangupCause"},
+				{"form:CallUUID", "form:HangupCause", "form:Event?"},
 			},
 			Type:     []spec.Value{"form:Status", "form:Event", "form:CallStatus", "form:Type"},
 			Resource: []spec.Value{"form:MessageUUID", "form:CallUUID"},

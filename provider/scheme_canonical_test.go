@@ -123,7 +123,7 @@ func TestPlivoKeys(t *testing.T) {
 		{"MessageUUID=m&Status=sent", "1:m4:sent"},
 		{"MessageUUID=m&Status=failed&ErrorCode=30", "1:m6:failed2:30"},
 		{"MessageUUID=m&Type=sms&Text=hi", "1:m3:sms"},
-		{"CallUUID=c&Event=Hangup&HangupCause=NORMAL_CLEARING", "1:c15:NORMAL_CLEARING"},
+		{"CallUUID=c&Event=Hangup&HangupCause=NORMAL_CLEARING", "1:c15:NORMAL_CLEARING6:Hangup"},
 		{"CallUUID=c&CallStatus=in-progress&Digits=1", ""},
 	} {
 		form, err := url.ParseQuery(c.form)

@@ -35,7 +35,6 @@ func segmentSpec() spec.Spec {
 			},
 			Retry: spec.Stable,
 		},
-		Order:   &spec.Order{By: "json:$.timestamp", Unit: spec.RFC3339, Advisory: true},
 		Limits:  spec.Limits{Retry: 4 * hour},
 		Headers: []string{"X-Signature"},
 		Example: spec.Template{ID: "ajs-next-1770091506000-1001a2b3", Type: "track", Object: "user-1001", Body: segmentExample},

@@ -120,6 +120,12 @@ func TestGumroadCountsItsRetries(t *testing.T) {
 	if first.Key == second.Key || first.Key == sale.Key {
 		t.Errorf("another state has the key %q, and another event %q", second.Key, sale.Key)
 	}
+	// What a plan changes to at the end of a period may change again before that ends.
+	change := []string{"resource_name", "subscription_updated", "subscription_id", "U1", "type", "downgrade", "effective_as_of", "2026-03-01T00:00:00Z"}
+	small, smaller := ping(append(change, "new_plan[tier][id]", "T2")...), ping(append(change, "new_plan[tier][id]", "T3")...)
+	if small.Key == "" || small.Key == smaller.Key {
+		t.Errorf("two changes of a plan have the keys %q and %q", small.Key, smaller.Key)
+	}
 }
 
 // TestMidtransStates: the settlement after pending is no copy, and neither is a second partial refund.
@@ -148,7 +154,8 @@ func TestMercadoPagoSignsTheQuery(t *testing.T) {
 		return req
 	}
 	req := sign("https://shop.example/in?data.id=7&type=payment")
-	if ev := one(t, p, req); ev.Key != "7:payment1:1" || ev.KeySigned {
+	req.Body = []byte(`{"id":1,"type":"payment","data":{"id":"8"}}`) // which nobody signs
+	if ev := one(t, p, req); ev.Key != "7:payment1:1" || ev.KeySigned || ev.Resource != "7" {
 		t.Errorf("%+v", ev)
 	}
 	for _, change := range []func(){
@@ -184,6 +191,60 @@ func TestMandrillBatches(t *testing.T) {
 	}
 	req.Body = []byte(strings.Replace(string(req.Body), "send", "sent", 1))
 	reason(t, p, req)
+}
+
+// TestFormsAreNotMultiplied: what a form has beside the batch is in the body of every item, and is bounded as that is.
+func TestFormsAreNotMultiplied(t *testing.T) {
+	p := Mandrill("https://shop.example/in", "fake-key")
+	form := url.Values{"mandrill_events": {"[" + strings.Repeat("{},", 1999) + "{}]"}, "more": {strings.Repeat("x", 64<<10)}}
+	d, err := p.Open(posted(t, p, "https://shop.example/in", form))
+	if err != nil || d.Unreadable == nil || d.Len() != 1 || d.Events[0].Key != "" {
+		t.Errorf("%d events, unreadable: %v; %v", d.Len(), d.Unreadable, err)
+	}
+	form.Del("more")
+	if d, err = p.Open(posted(t, p, "https://shop.example/in", form)); err != nil || d.Unreadable != nil || d.Len() != 2000 {
+		t.Errorf("%d events, unreadable: %v; %v", d.Len(), d.Unreadable, err)
+	}
+}
+
+// TestPlivoCallbacksOfOneCall: one call may be told of by several callbacks with the cause of its end.
+func TestPlivoCallbacksOfOneCall(t *testing.T) {
+	p := Plivo("https://shop.example/in", "fake-token")
+	key := func(event string) string {
+		form := url.Values{"CallUUID": {"C1"}, "HangupCause": {"NORMAL_CLEARING"}, "Event": {event}}
+		return one(t, p, posted(t, p, "https://shop.example/in", form)).Key
+	}
+	if hangup, record := key("Hangup"), key("RecordStop"); hangup == "" || hangup == record || hangup != key("Hangup") {
+		t.Errorf("%q, %q", hangup, record)
+	}
+}
+
+// TestOrdersAreOfOneThing: what happens to one user, file, customer or app is no newer state of what happened to it before,
+// and a build is none of the pull request with its number. A destination that drops what is older would lose it.
+func TestOrdersAreOfOneThing(t *testing.T) {
+	if s, err := Lookup("app-store"); err != nil || s.Order != nil {
+		t.Errorf("the order of an app: %+v, %v", s.Order, err)
+	}
+	for name, body := range map[string]string{
+		"segment":      `{"type":"track","messageId":"m","userId":"u","timestamp":"2026-02-03T04:05:06Z"}`,
+		"figma":        `{"event_type":"FILE_COMMENT","passcode":"","timestamp":"2026-02-03T04:05:06Z","webhook_id":"1","file_key":"f","comment_id":"c"}`,
+		"dub":          `{"id":"evt_1","event":"sale.created","createdAt":"2026-02-03T04:05:06Z","data":{"customer":{"id":"c"}}}`,
+		"azure-devops": `{"subscriptionId":"s","id":"e","eventType":"build.complete","createdDate":"2026-02-03T04:05:06Z","resource":{"id":7},"resourceContainers":{"project":{"id":"p"}}}`,
+	} {
+		p := fake(t, name)
+		if ev := one(t, p, signed(t, p, body)); ev.Key == "" || ev.Resource == "" || ev.Scope != "" && !ev.Rank.IsZero() {
+			t.Errorf("%s: key %q, resource %q, scope %q, rank %v", name, ev.Key, ev.Resource, ev.Scope, ev.Rank)
+		}
+	}
+	for name, body := range map[string]string{
+		"dub":          `{"id":"evt_1","event":"link.updated","createdAt":"2026-02-03T04:05:06Z","data":{"id":"link_1"}}`,
+		"azure-devops": `{"subscriptionId":"s","id":"e","eventType":"git.pullrequest.updated","createdDate":"2026-02-03T04:05:06Z","resource":{"pullRequestId":7},"resourceContainers":{"project":{"id":"p"}}}`,
+	} {
+		p := fake(t, name)
+		if ev := one(t, p, signed(t, p, body)); ev.Scope == "" || ev.Rank.IsZero() {
+			t.Errorf("%s: scope %q, rank %v", name, ev.Scope, ev.Rank)
+		}
+	}
 }
 
 // TestCircleKeysAreFetched: a key is asked for by the name that the header has, once, and nothing that a stranger writes there is.
@@ -225,6 +286,7 @@ func TestCircleKeysAreFetched(t *testing.T) {
 			t.Errorf("%+v", ev)
 		}
 	}
+	one(t, p, request(strings.ToUpper(kid), body, signature)) // one key, which is not fetched again
 	for name, req := range map[string]*hookonce.Request{
 		"another body":      request(kid, strings.Replace(body, "n-1", "n-2", 1), signature),
 		"no signature":      request(kid, body, []byte("none")),

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
@@ -612,6 +613,26 @@ func TestTwilioHashesAreAtAnEndOfTheQuery(t *testing.T) {
 		}
 	}
 	reason(t, TwilioEvents("https://shop.example/in", "token"), twilioRequest(t, "https://shop.example/in", "a=1"))
+}
+
+// TestGrafanaIsNotDowngraded: what is signed with a time is not the signature of a body that begins with that time.
+func TestGrafanaIsNotDowngraded(t *testing.T) {
+	p := Grafana("fake-secret")
+	const body = `{"status":"firing","groupKey":"g"}`
+	for age := range 2 { // the time of which is good, and too long ago
+		req := signed(t, p, body)
+		ts := req.Header.Get("X-Grafana-Alerting-Timestamp")
+		if ts == "" {
+			t.Fatal("no time is signed")
+		}
+		req.Header.Del("X-Grafana-Alerting-Timestamp")
+		req.Body = []byte(ts + ":" + body)
+		req.Now = now.Add(time.Duration(age) * time.Hour)
+		reason(t, p, req)
+	}
+	h := hmac.New(sha256.New, []byte("fake-secret"))
+	h.Write([]byte(body))
+	one(t, p, &hookonce.Request{Method: "POST", Body: []byte(body), Now: now, Header: http.Header{"X-Grafana-Alerting-Signature": {hex.EncodeToString(h.Sum(nil))}}})
 }
 
 // TestHubSpotIsNotDowngraded: the older signatures, which come along, sign no time.

@@ -34,6 +34,10 @@ type verifier struct {
 
 	keys []keyRule
 
+	// mistakable is set if the body could hold what another way of signing signs with the same key, such as a time in
+	// front of the body. See intact.
+	mistakable bool
+
 	way     int   // its number in the specification
 	at      value // where the signature is
 	renewal Renewal
@@ -408,6 +412,8 @@ func (v *verifier) intact(r *reading) error {
 	case v.kind == PlainHash && v.sign[len(v.sign)-1].kind != kindSecret:
 		// It can be continued where it ended. What that takes between the two is not JSON.
 		why = "with a hash that begins with the secret anybody can append to a body"
+	case v.mistakable:
+		why = "the sender signs more than the body with the secret as well, all of which this may be"
 	case v.torn(r):
 		why = "nothing says where it begins or ends in what is signed, so that it may be a piece of another"
 	default:

@@ -80,7 +80,7 @@ func (p *Provider) bindVerifiers() error {
 		case err != nil:
 			return within(fmt.Sprintf("verify[%d]", i), err)
 		}
-		v.way = i
+		v.way, v.mistakable = i, slices.ContainsFunc(p.spec.Verify, spec.mistakes)
 		if v.keys, err = p.keyRules(p.spec.Event.Key, &v); err != nil {
 			return err
 		}
@@ -90,6 +90,13 @@ func (p *Provider) bindVerifiers() error {
 		return &secretError{fmt.Errorf("no secret has the right form: each %w; it needs %s", other, p.spec.Secret)}
 	}
 	return nil
+}
+
+// mistakes reports whether a body that is signed in this way could hold what another way signs beside the body, with the
+// same key.
+func (v Verify) mistakes(other Verify) bool {
+	return slices.Contains(v.Sign, "body") && len(v.Sign) < len(other.Sign) &&
+		v.Kind == other.Kind && v.Hash == other.Hash && v.Key == other.Key && v.Encoding == other.Encoding
 }
 
 // newVerifier compiles one way of signing.

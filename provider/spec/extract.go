@@ -80,9 +80,12 @@ var errEnough = errors.New("enough")
 func (x *extractor) batch(r *reading, by *verifier) (*hookonce.Batch, error) {
 	b := &hookonce.Batch{}
 	text, form := r.enclosed()
+	most := maxGrowth * (int64(len(r.req.Body)) + 1024)
 	err := r.splitter.each(text, func(it item) error {
 		b.Len++
-		b.Size += int64(form.size(it))
+		if b.Size += int64(form.size(it)); b.Size > most { // what else the form has is in every body
+			return errGrows
+		}
 		return nil
 	})
 	if err != nil {

@@ -24,7 +24,8 @@ type Spec struct {
 	// OwnSecret is set if whoever receives makes the secret up, and enters it at the sender.
 	OwnSecret bool `yaml:"own_secret,omitempty"`
 	// Verify lists the ways in which the sender may sign, tried in order; the first that succeeds
-	// counts. At least one.
+	// counts. At least one. Where one of them signs fewer parts than another with the same key, a body that it signs must
+	// be JSON: any other could hold what the other one signs besides, such as a time.
 	Verify []Verify `yaml:"verify"`
 	// Methods lists the HTTP methods that events come with: POST, and GET where the sender can be told to use that. What a
 	// GET says is in its query, so every way of signing must cover the method and the URL; the event's body is that query,

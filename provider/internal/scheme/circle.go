@@ -83,7 +83,7 @@ func (c *circleChecker) Check(req *hookonce.Request) error {
 	if !keyName.MatchString(kid) {
 		return incoming.Reject(hookonce.ReasonSignatureMalformed, "%s is not the identifier of a key", circleKeyHeader)
 	}
-	key, err := c.keys.Get(kid, req)
+	key, err := c.keys.Get(oneSpelling(kid), req)
 	if err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func (c *ebayChecker) Check(req *hookonce.Request) error {
 	if err != nil || malformed != nil || !keyName.MatchString(header.Kid) {
 		return incoming.Reject(hookonce.ReasonSignatureMalformed, "%s is not base64 of JSON with the identifier of a key (kid) and a signature in base64", ebayHeader)
 	}
-	key, err := c.keys.Get(header.Kid, req)
+	key, err := c.keys.Get(oneSpelling(header.Kid), req)
 	if err != nil {
 		return err
 	}

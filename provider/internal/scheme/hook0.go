@@ -123,17 +123,19 @@ func parseHook0(line string) (sig hook0Signature, ok bool) {
 	return sig, err == nil && seconds >= 0 && strconv.FormatInt(seconds, 10) == sig.ts && (sig.v0 != "" || sig.v1 != "") && (sig.v1 != "" || sig.names == "")
 }
 
-// madeWith reports whether the signatures were made with that key. Only v0 says where the body begins in what is signed:
-// the rest of JSON, or JSON with something in front, is none, and so v1 alone is good for JSON only.
+// madeWith reports whether the signatures were made with that key. Either alone is good for JSON only: what v1 signs after
+// the time could be a piece of the body, and all of it is what v0 would sign of a body that begins with headers. JSON with
+// something in front, or without its beginning, is none. Both together fit one body only.
 func (sig hook0Signature) madeWith(key hook0Checker, req *hookonce.Request) bool {
 	if sig.v0 != "" && !is(sig.v0, key.sum(sig.ts, req.Body)) {
 		return false
 	}
-	if sig.v1 == "" {
-		return true
+	if sig.v1 != "" {
+		if covered, ok := sig.covered(req.Header); !ok || !is(sig.v1, key.sum(covered, req.Body)) {
+			return false
+		}
 	}
-	covered, ok := sig.covered(req.Header)
-	return ok && is(sig.v1, key.sum(covered, req.Body)) && (sig.v0 != "" || json.Valid(req.Body))
+	return sig.v0 != "" && sig.v1 != "" || json.Valid(req.Body)
 }
 
 // is reports whether a text is those bytes in hexadecimal.

@@ -63,3 +63,15 @@ func newAccount(text, secretName, production, sandbox string) (a account, err er
 
 // keyName is what the identifier of a key may look like. It becomes part of a request.
 var keyName = regexp.MustCompile(`\A[A-Za-z0-9_-]{1,64}\z`)
+
+// uuid is one in any spelling: whoever reads one takes both cases of letters (RFC 9562, section 4).
+var uuid = regexp.MustCompile(`\A[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\z`)
+
+// oneSpelling returns the one spelling of a key's identifier. Were there several of one key that the sender hands out,
+// strangers could have it fetched under all of them, until the genuine one is forgotten.
+func oneSpelling(id string) string {
+	if uuid.MatchString(id) {
+		return strings.ToLower(id)
+	}
+	return id
+}
