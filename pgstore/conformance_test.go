@@ -9,6 +9,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	cfg := suite(t, dsn, dsn, "")
 	storetest.Run(t, cfg.Lease())
@@ -32,6 +33,7 @@ func TestQueryExecModes(t *testing.T) {
 	storetest.Briefly(t)
 	for _, mode := range []string{"cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			dsn := pgtest.DSN(t)
 			cfg := suite(t, dsn, dsn, "default_query_exec_mode="+mode)
 			storetest.Run(t, cfg.Lease())
@@ -46,6 +48,7 @@ func TestPgBouncer(t *testing.T) {
 	storetest.Briefly(t)
 	for _, mode := range []string{"cache_describe", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			dsn := pgtest.DSN(t)
 			cfg := suite(t, dsn, pgtest.PgBouncer(t, dsn), "default_query_exec_mode="+mode)
 			storetest.RunConcurrent(t, cfg.Lease())

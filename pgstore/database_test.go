@@ -9,6 +9,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"
@@ -16,7 +17,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	throwaway.TestsAtOnce(4)
+	goleak.VerifyTestMain(m)
+}
 
 // open returns a pool with the given further parameters of a connection string, such as
 // "default_query_exec_mode=exec". It fails the test if a connection stays in use at the end.

@@ -17,6 +17,7 @@ import (
 // The connection is cut before a COMMIT or a statement reaches the server, or after the server
 // carried it out and before its answer arrives.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	p, through := newProxy(t, dsn)
 	base := suite(t, dsn, through, "default_query_exec_mode=exec") // every statement travels with its text

@@ -9,6 +9,7 @@ import (
 )
 
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	p, through := newProxy(t, dsn)
 	base := suite(t, dsn, through, "default_query_exec_mode=exec") // every statement travels with its text

@@ -3,6 +3,7 @@ package pg_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,7 +14,13 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
+
+func TestMain(m *testing.M) {
+	throwaway.TestsAtOnce(4)
+	os.Exit(m.Run())
+}
 
 // database is where the fixtures of one test live, each in a schema of its own.
 type database struct {
@@ -168,6 +175,7 @@ func queryMode(dsn, mode string) string { return dsn + "&default_query_exec_mode
 // describe_exec (the server is asked for types each time) in [TestRights]. What is left, cache_describe, sends what
 // describe_exec does, but remembers the types: it has the statements that a connection repeats.
 func TestStore(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []struct {
 		name   string
 		groups []string
@@ -177,6 +185,7 @@ func TestStore(t *testing.T) {
 		{name: "cache_describe", groups: []string{"accept", "take", "extend", "finish"}},
 	} {
 		t.Run(mode.name, func(t *testing.T) {
+			t.Parallel()
 			dsn := pgtest.DSN(t)
 			d := &database{direct: dsn, dsn: queryMode(dsn, mode.name)}
 			journaltest.Run(t, d.fixture, mode.groups...)
@@ -185,6 +194,7 @@ func TestStore(t *testing.T) {
 }
 
 func TestPgBouncer(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	d := &database{direct: dsn, dsn: queryMode(pgtest.PgBouncer(t, dsn), "exec")}
 	journaltest.Run(t, d.fixture)
@@ -193,6 +203,7 @@ func TestPgBouncer(t *testing.T) {
 
 // TestSeveralStores spreads the calls of one caller over three stores on one database.
 func TestSeveralStores(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	d := &database{direct: dsn, dsn: dsn}
 	journaltest.Run(t, func(t testing.TB) *journaltest.Fixture {
@@ -206,6 +217,7 @@ func TestSeveralStores(t *testing.T) {
 // TestConcurrent also expects the server to have seen no deadlock: one would be survived, after a
 // second or more that everybody in the batch waits.
 func TestConcurrent(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	journaltest.RunConcurrent(t, (&database{direct: dsn, dsn: dsn}).fixture)
 	conn, err := pgx.Connect(t.Context(), dsn)

@@ -10,6 +10,7 @@ import (
 // The ways to connect differ in how arguments travel; these are the extremes, and what a pooler leaves of
 // them.
 func TestRecords(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	d := &database{direct: dsn, dsn: dsn}
 	t.Run("cache_statement", func(t *testing.T) { journaltest.RunRecords(t, d.fixture) })
@@ -18,12 +19,14 @@ func TestRecords(t *testing.T) {
 }
 
 func TestRecordsThroughPgBouncer(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	d := &database{direct: dsn, dsn: queryMode(pgtest.PgBouncer(t, dsn), "exec")}
 	journaltest.RunRecords(t, d.fixture)
 }
 
 func TestLargeFailureGroup(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	journaltest.RunLargeGroup(t, (&database{direct: dsn, dsn: dsn}).fixture)
 }

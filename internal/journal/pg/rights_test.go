@@ -48,6 +48,7 @@ func gatewayRights(t testing.TB) (all []grant) {
 // made use of. Nobody here puts anything aside by dropping a partition, for the purge to delete; and an answer is
 // stored by a statement that would replace one, which is never there.
 func TestRights(t *testing.T) {
+	t.Parallel()
 	dsn := pgtest.DSN(t)
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
