@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,10 +21,16 @@ import (
 	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 	"github.com/hookonce/hookonce/storetest"
 )
+
+func TestMain(m *testing.M) {
+	throwaway.TestsAtOnce(4)
+	os.Exit(m.Run())
+}
 
 // connection is a way in which users connect.
 type connection struct {

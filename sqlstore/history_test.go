@@ -7,7 +7,11 @@ import (
 )
 
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]connection{"modernc": modernc, "mattn": mattn, "pgx": pgxStdlib, "mysql": goMySQL} {
-		t.Run(name, func(t *testing.T) { storetest.RunHistory(t, c.config(t).History()) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			storetest.RunHistory(t, c.config(t).History())
+		})
 	}
 }
