@@ -179,6 +179,7 @@ func printReconciled(w *env, r *reconcile.Report) {
 		{"missing", r.Missing, ""},
 		{"refused", r.Refused, "of them came and were refused"},
 		{"young", r.Young, "may be under way"},
+		{"forgotten", r.Forgotten, "are so old that they may have come and been forgotten"},
 		{"other", r.Other, "are of types that the source does not want"},
 		{"unkeyed", r.Unkeyed, "have no key, so that nobody can say whether they arrived"},
 		{"redelivered", r.Redelivered, "are sent again by the sender"},

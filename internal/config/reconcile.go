@@ -101,6 +101,10 @@ func checkReconcile(r *settings.Report, cfg *Config, s *Source, known spec.Spec)
 		if err := list.CheckSettings(s.Reconcile.Settings()); err != nil {
 			r.Fault(s.where("reconcile.with"), "reconcile.with: %s", withoutProvider(err))
 		}
+		if list.Window > 0 && list.Window <= s.Reconcile.Lag+s.Reconcile.Every {
+			r.Fault(s.where("reconcile.lag"), "reconcile.lag: the list of %s goes back %s, so that events are gone from it before they are old enough to be missing and looked at; write less for lag or every",
+				known.Title, settings.ShowDuration(list.Window))
+		}
 		if list.Everything && len(s.Reconcile.Types) == 0 {
 			r.Warn(at, "reconcile: the list of %s has events of all types, also those that the webhook is not subscribed to, and they would be told as missing; write types: as well", known.Title)
 		}

@@ -108,7 +108,7 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, known knowe
 	}
 	opts := reconcile.Options{
 		Source: s.Name, Provider: sender, With: s.Reconcile.Settings(), Token: s.Reconcile.Token.Reveal(), Types: s.Reconcile.Types,
-		Ledger: onRecord{known}, Since: c.Since, Until: c.Until, Lag: lag(s), Redeliver: c.Redeliver, Refused: c.Refused, Progress: c.Progress,
+		Ledger: onRecord{known}, Since: c.Since, Until: c.Until, Lag: lag(s), Remembered: p.cfg.RetentionOf(s).IDs, Redeliver: c.Redeliver, Refused: c.Refused, Progress: c.Progress,
 		Now: o.Now, Transport: p.senders, Log: o.Logger,
 	}
 	if c.Ingest {

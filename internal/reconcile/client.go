@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce/provider/spec"
@@ -35,7 +37,7 @@ type client struct {
 	base  string
 	place spec.Pattern
 	token string
-	http  http.Client
+	http  http.RoundTripper // not a client: that reads Location, and tells what stands there
 	opts  *Options
 	again pace // of redeliveries
 
@@ -62,11 +64,7 @@ func newClient(opts *Options) (*client, error) {
 		again.every = r.Redeliver.Rate.Every()
 	}
 	return &client{
-		spec: r, with: opts.With, base: base, place: place, token: opts.Token, opts: opts, again: again,
-		http: http.Client{
-			Transport:     opts.Transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		spec: r, with: opts.With, base: base, place: place, token: opts.Token, opts: opts, again: again, http: opts.Transport,
 	}, nil
 }
 
@@ -195,30 +193,32 @@ func (c *client) request(ctx context.Context, q ask) (*answer, error) {
 	return c.send(req, q.doing)
 }
 
-// send sends a request and reads its answer.
+// Errors after the first byte of an answer. Those of the transport quote what the server said, which may be the token.
+var (
+	errNoHTTP = errors.New("the answer is no HTTP, or broke off")
+	errBroken = errors.New("the answer ended early")
+)
+
+// send sends a request and reads its answer. It follows no redirect.
 func (c *client) send(req *http.Request, doing string) (*answer, error) {
-	resp, err := c.http.Do(req)
+	var answered atomic.Bool
+	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { answered.Store(true) }})
+	resp, err := c.http.RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doing, withoutURL(err))
+		if answered.Load() {
+			err = errNoHTTP
+		}
+		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: the answer ended early: %w", doing, withoutURL(err))
+		return nil, fmt.Errorf("%s: %w", doing, errBroken)
 	case len(body) > maxAnswer:
 		return nil, lies("%s: the answer is larger than %d MiB", doing, maxAnswer>>20)
 	}
 	return &answer{status: resp.StatusCode, header: resp.Header, body: body}, nil
-}
-
-// withoutURL returns the cause of an error of the HTTP client, which names the whole URL.
-func withoutURL(err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
-		return of.Err
-	}
-	return err
 }
 
 // authorize presents the token.

@@ -164,6 +164,9 @@ func TestLiars(t *testing.T) {
 		"an answer without end":        {spec.PageCursor, text(`{"data": [], "x": "` + strings.Repeat("x", 64<<20) + `"}`), "the answer is larger than 64 MiB"},
 		"a cursor without end":         {spec.PageCursor, text(`{"data": [], "next": "` + strings.Repeat("x", 9000) + `"}`), "the cursor of the next page has 9000 bytes"},
 		"no id to go on from":          {spec.PageLastID, text(`{"data": [{"at": "2000-01-01T00:00:00Z"}], "more": true}`), "the last entry of a page has no id"},
+		"an empty page, not the last":  {spec.PageLastID, text(`{"data": [], "more": true}`), "a page is empty and said not to be the last"},
+		"no word of another page":      {spec.PageLastID, text(`{"data": [{"id": "evt_020"}]}`), "the answer does not say at $.more whether there is another page"},
+		"an error called success":      {spec.PageCursor, text(`{"error": {"message": "` + reconciletest.Token + `"}}`), `the answer is said to be good, and has "error" in the place of the list`},
 		"a list that moves for ever":   {spec.PageNumber, moving(), "it was read 6 times and still had something new"},
 	} {
 		bubble(t, name, func(t *testing.T) {

@@ -10,7 +10,7 @@
 //
 // The token goes to the server that the specification or its operator names, over TLS, and nowhere else: no redirect is
 // followed, and a URL of the next page only to the same origin. It is in no error and no log, and neither is anything of an
-// answer's body. Answers are bounded in size and number, and a list that leads back to itself, or never ends, ends with an error
+// answer, but for its status and the host of a next page that is elsewhere. Answers are bounded in size and number, and a list that leads back to itself, or never ends, ends with an error
 // that says so. What was found until then is reported.
 //
 // Nothing is decided here about a claim: what is stored meanwhile is seen by the one statement that stores a listed event.

@@ -18,7 +18,8 @@ import (
 // The bounds of a list.
 const (
 	maxPages  = 20_000
-	maxBarren = 100 // pages in a row that have nothing new
+	maxBarren = 100       // pages in a row that have nothing new
+	maxListed = 2_000_000 // entries: as many pages of a hundred
 	maxPasses = 6
 )
 
@@ -154,6 +155,9 @@ func (l *Lister) pass(ctx context.Context, again bool, yield func(Page) bool) (o
 			return out, err
 		}
 		page, over := l.read(p)
+		if len(l.seen) > maxListed {
+			return out, lies("it has more than %d entries; ask for a shorter time", maxListed)
+		}
 		if head {
 			out.fresh += page.behind
 		} else {
@@ -259,7 +263,7 @@ func entryID(item gjson.Result, in spec.Path) string {
 	if len(id) > maxID || id == "." || id == ".." || !httpheader.ValidValue(id) {
 		return ""
 	}
-	return id
+	return strings.Clone(id) // a part of the page would keep all of it in memory
 }
 
 // events extracts the events of a request that the sender recorded, and reports whether all of its body is there.
@@ -293,7 +297,7 @@ func recordedHeader(rec *spec.Recorded, in gjson.Result) http.Header {
 	h := http.Header{}
 	set := func(name, value string) {
 		if len(h) < maxHeaders && httpheader.ValidName(name) && httpheader.ValidValue(value) {
-			h.Set(name, value)
+			h.Set(strings.Clone(name), strings.Clone(value)) // as above
 		}
 	}
 	if all, ok := find(in, rec.Headers); ok && all.IsObject() {

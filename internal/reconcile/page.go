@@ -40,6 +40,11 @@ func parsePage(body []byte, l *spec.List) (page, error) {
 		if l.Items == "$" || !doc.IsObject() {
 			return page{}, lies("the answer is no list")
 		}
+		for _, name := range []string{"error", "errors"} {
+			if failed := member(doc, name); failed.Exists() && failed.Type != gjson.Null {
+				return page{}, lies("the answer is said to be good, and has %q in the place of the list", name)
+			}
+		}
 		return p, nil // an empty list is left out by some
 	case !items.IsArray():
 		return page{}, lies("what should be the list, at %s, is none", l.Items)
@@ -153,8 +158,14 @@ func (l *Lister) next(now ask, p page, a *answer) (*ask, error) {
 	if kind == nil {
 		return nil, nil
 	}
-	if kind.More != "" && text(p.doc, kind.More) != "true" {
-		return nil, nil
+	if kind.More != "" {
+		switch text(p.doc, kind.More) {
+		case "true":
+		case "false":
+			return nil, nil
+		default:
+			return nil, lies("the answer does not say at %s whether there is another page", kind.More)
+		}
 	}
 	switch kind.Kind {
 	case spec.PageLink:
@@ -164,7 +175,10 @@ func (l *Lister) next(now ask, p page, a *answer) (*ask, error) {
 	case spec.PageCursor:
 		return l.turn(now, text(p.doc, kind.In))
 	case spec.PageLastID:
-		if len(p.items) == 0 {
+		switch {
+		case len(p.items) == 0 && kind.More != "":
+			return nil, lies("a page is empty and said not to be the last, so the next page cannot be asked for")
+		case len(p.items) == 0:
 			return nil, nil
 		}
 		id := text(p.items[len(p.items)-1], l.client.spec.List.ID)

@@ -57,6 +57,9 @@ type Options struct {
 	Since, Until time.Time
 	// Lag is how old an event is before it can be missing. Default [DefaultLag]; negative: none.
 	Lag time.Duration
+	// Remembered is how long the ledger remembers keys. Zero: for ever. An event that is older when it is looked up is not missing:
+	// it may have come, and have been forgotten since.
+	Remembered time.Duration
 	// Types lists the event types that the webhook is subscribed to; one that ends in a star stands for all that begin so.
 	// Events of others are counted and left alone. Empty: all are wanted.
 	Types []string
@@ -168,11 +171,13 @@ const (
 	Failed Outcome = "failed"
 )
 
-// Report is what a run found. Each listed event is counted in exactly one of Known, Missing, Young, Other and Unkeyed.
+// Report is what a run found. Each listed event is counted in exactly one of Known, Missing, Young, Forgotten,
+// Other and Unkeyed.
 type Report struct {
 	Source   string `json:"source"`
 	Provider string `json:"provider"`
-	// Since and Until are the range that was read; Settled is the time before which all events were compared and old enough.
+	// Since and Until are the range that was read; Settled is the time before which all events were compared and old enough
+	// when they were.
 	// With an error of [Run], it is Since.
 	Since   time.Time `json:"since"`
 	Until   time.Time `json:"until"`
@@ -197,6 +202,8 @@ type Report struct {
 	Refused int `json:"refused,omitempty"`
 	// Young are not on record and may be under way.
 	Young int `json:"young,omitempty"`
+	// Forgotten are not on record, and so old that they may have been: see [Options.Remembered].
+	Forgotten int `json:"forgotten,omitempty"`
 	// Other are of types that are not wanted.
 	Other int `json:"other,omitempty"`
 	// Unkeyed have no key, so that nobody can say whether they arrived.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -17,6 +18,10 @@ const (
 	maxPending      = 20_000   // events
 	maxPendingBytes = 64 << 20 // of their bodies, where they are to be stored
 )
+
+// forgetting is how long before its key is forgotten an event is not asked about any more: the sender's clock may be ahead, so
+// that it came before it was made.
+const forgetting = 10 * time.Minute
 
 // Run reads the list, compares it with what is on record, and acts on what is missing. What it found is returned with an error,
 // too: with that of a context that ended, of a list that broke off, of a ledger that could not be asked. Events that were
@@ -82,6 +87,7 @@ type run struct {
 	decided map[sum]struct{} // keys that are counted
 	again   map[string]error // what was sent again, and what came of it
 	stopped error            // why nothing more is sent again or stored
+	young   time.Time        // of the oldest event that was too young to be missing when it was looked up
 	read    time.Time        // the time of the entry that was read last
 	done    int
 	todo    int
@@ -115,8 +121,30 @@ func (r *run) run(ctx context.Context) error {
 	failed = cmp.Or(failed, r.stopped)
 	if failed == nil {
 		r.report.Settled = r.until()
+		if !r.young.IsZero() && r.young.Before(r.report.Settled) { // it has grown old since, but nobody looked again
+			r.report.Settled = r.young
+		}
 	}
 	return failed
+}
+
+// tooYoung reports whether an event may be under way, and remembers the oldest of those.
+func (r *run) tooYoung(p *pending) bool {
+	at := p.missing.Time
+	if !at.After(r.until()) {
+		return false
+	}
+	if r.young.IsZero() || at.Before(r.young) {
+		r.young = at
+	}
+	return true
+}
+
+// forgotten reports whether the key of an event may have been on record and be forgotten by now. It is asked after the key was
+// looked up, so that what is remembered now was remembered then.
+func (r *run) forgotten(p *pending) bool {
+	keep, at := r.opts.Remembered, p.missing.Time
+	return keep > 0 && !at.IsZero() && at.Before(r.opts.Now().Add(min(forgetting, keep/8)-keep))
 }
 
 // until is the time before which an event can be missing.
@@ -199,7 +227,7 @@ func (r *run) take(e *Entry, event hookonce.Event) *pending {
 	}
 	p := &pending{missing: missingOf(e, event), again: e.Again}
 	p.keep(e, event, r.opts.Ingest != nil)
-	r.pending[event.Key] = p
+	r.pending[p.missing.Key] = p
 	return p
 }
 
@@ -221,13 +249,16 @@ func (p *pending) keep(e *Entry, event hookonce.Event, store bool) {
 	}
 }
 
-// missingOf says what an entry has of an event.
+// missingOf says what an entry has of an event, in texts of their own: a part of a body would keep all of it in memory.
 func missingOf(e *Entry, event hookonce.Event) Missing {
 	at := e.Time
 	if at.IsZero() {
 		at = event.Time
 	}
-	return Missing{Key: event.Key, Type: event.Type, Resource: event.Resource, Tenant: event.Tenant, Time: at, Entry: e.ID, Delivery: e.Delivery}
+	return Missing{
+		Key: strings.Clone(event.Key), Type: strings.Clone(event.Type), Resource: strings.Clone(event.Resource), Tenant: strings.Clone(event.Tenant),
+		Time: at, Entry: e.ID, Delivery: e.Delivery,
+	}
 }
 
 // unkeyed counts an event that cannot be compared.
@@ -299,7 +330,7 @@ func (r *run) oldestFirst(all []*pending) {
 func (r *run) undelivered(ctx context.Context) {
 	r.oldestFirst(r.lost)
 	for _, p := range r.lost {
-		if p.missing.Time.After(r.until()) {
+		if r.tooYoung(p) {
 			continue
 		}
 		if r.opts.Redeliver {
@@ -322,8 +353,10 @@ func (r *run) secondLook(ctx context.Context, some []*pending) error {
 		case is:
 			r.report.Known++
 			r.report.Late++
-		case p.missing.Time.After(r.until()):
+		case r.tooYoung(p):
 			r.report.Young++
+		case r.forgotten(p):
+			r.report.Forgotten++
 		default:
 			missing = append(missing, p)
 			continue
