@@ -20,25 +20,19 @@ import (
 
 // TestYoungIsNotPassed: what was too young when it was looked up is not settled because the run went on until it was old.
 func TestYoungIsNotPassed(t *testing.T) {
-	for name, delivered := range map[string]bool{"with a key": true, "without one": false} {
-		bubble(t, name, func(t *testing.T) {
-			w := newWorld(t, &reconciletest.Server{Intercept: resends(func(w http.ResponseWriter, n int) {
-				w.Header().Set("Retry-After", "840")
-				w.WriteHeader([]int{429, 202}[n-1])
-			})}, func(s *spec.Spec) {
-				if !delivered {
-					s.Event.Key = [][]spec.Value{{"json:$.none"}}
-				}
-			})
-			young := time.Now().Add(-50 * time.Minute).Truncate(time.Second)
-			w.server.Add(reconciletest.Entry{ID: "evt_old", At: young.Add(-time.Hour)}, reconciletest.Entry{ID: "evt_young", At: young})
-			w.opts.Redeliver, w.opts.Lag = true, time.Hour
-			r := w.mustRun()
-			if r.Redelivered != 1 || r.Settled.After(young) || r.Settled.Before(young.Add(-time.Hour)) {
-				t.Errorf("settled at %v, and at %v there is one that was not looked at again: %+v", r.Settled, young, r)
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Intercept: resends(func(w http.ResponseWriter, n int) {
+			w.Header().Set("Retry-After", "840")
+			w.WriteHeader([]int{429, 202}[n-1])
+		})})
+		young := time.Now().Add(-50 * time.Minute).Truncate(time.Second)
+		w.server.Add(reconciletest.Entry{ID: "evt_old", At: young.Add(-time.Hour)}, reconciletest.Entry{ID: "evt_young", At: young})
+		w.opts.Redeliver, w.opts.Lag = true, time.Hour
+		r := w.mustRun()
+		if r.Redelivered != 1 || r.Young != 1 || !r.Settled.Equal(young) {
+			t.Errorf("settled at %v, and at %v there is one that was not looked at again: %+v", r.Settled, young, r)
+		}
+	})
 }
 
 // TestForgotten: an event that is not on record and so old that its key may be forgotten is never stored a second time, also if
