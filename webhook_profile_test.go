@@ -212,10 +212,7 @@ func TestWebhookShowsATouchyProviderNo4xxForItsBodies(t *testing.T) {
 }
 
 // getter is a sender whose events come with GET: their content is the query.
-type getter struct {
-	sender
-	url string
-}
+type getter struct{ url string }
 
 func (*getter) Profile() hookonce.Profile {
 	return hookonce.Profile{Name: "getter", Methods: []string{"GET"}}

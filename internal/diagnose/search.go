@@ -28,8 +28,7 @@ const ages = 100 * 365 * 24 * time.Hour
 // search looks for a change with which a request is verified.
 type search struct {
 	Capture
-	req  *hookonce.Request // with the URL that is signed, as far as it is known
-	keys []candidate       // secrets to try: those that were given, and then changed ones
+	req *hookonce.Request // with the URL that is signed, as far as it is known
 	// remote is set if a key has to be fetched. Then no provider is made for an attempt: that which there is keeps what it fetched.
 	remote   bool
 	attempts int

@@ -117,22 +117,22 @@ func parseCircleKey(text []byte, kid string) (*ecdsa.PublicKey, error) {
 		} `json:"data"`
 	}
 	if json.Unmarshal(text, &answer) != nil || answer.Data.PublicKey == "" {
-		return nil, errors.New("Circle's answer holds no key")
+		return nil, errors.New("the answer of Circle holds no key")
 	}
 	if answer.Data.Algorithm != "ECDSA_SHA_256" || !strings.EqualFold(answer.Data.ID, kid) {
-		return nil, errors.New("Circle's answer is another key than the one that was asked for, or not one of ECDSA_SHA_256")
+		return nil, errors.New("the answer of Circle is another key than the one that was asked for, or not one of ECDSA_SHA_256")
 	}
 	der, err := base64.StdEncoding.DecodeString(answer.Data.PublicKey)
 	if err != nil {
-		return nil, errors.New("Circle's key is not base64")
+		return nil, errors.New("the key of Circle is not base64")
 	}
 	public, err := x509.ParsePKIXPublicKey(der)
 	if err != nil {
-		return nil, errors.New("Circle's key cannot be read")
+		return nil, errors.New("the key of Circle cannot be read")
 	}
 	key, ok := public.(*ecdsa.PublicKey)
 	if !ok || key.Curve != elliptic.P256() {
-		return nil, errors.New("Circle's key is not one of ECDSA on the curve P-256")
+		return nil, errors.New("the key of Circle is not one of ECDSA on the curve P-256")
 	}
 	return key, nil
 }
