@@ -101,7 +101,7 @@ func runReconcile(w *env, c *cobra.Command, cfg *config.Config, ask gateway.Comp
 	b, err := gateway.OpenBeside(ctx, cfg, gateway.Options{})
 	switch {
 	case errors.Is(err, gateway.ErrInUse):
-		return fmt.Errorf("%w; let that gateway compare, with reconcile: {every: 15m} at the source, or stop it meanwhile", err)
+		return errors.New("the file of the store belongs to a gateway that runs: let that compare, with reconcile: {every: 15m} at the source, or stop it meanwhile")
 	case err != nil:
 		return err
 	}
@@ -118,7 +118,7 @@ func runReconcile(w *env, c *cobra.Command, cfg *config.Config, ask gateway.Comp
 			return failed
 		}
 	} else {
-		printReconciled(w, r)
+		printReconciled(w, r, err != nil)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -162,12 +162,22 @@ func (p *progress) end() {
 	}
 }
 
-// printReconciled writes a report for people.
-func printReconciled(w *env, r *reconcile.Report) {
+// printReconciled writes a report for people. Of a run that was broken off before anything was listed there are no counts: they
+// would say that nothing is missing.
+func printReconciled(w *env, r *reconcile.Report, brokenOff bool) {
 	out := w.out
 	fmt.Fprintf(out, "%s, as %s lists it, from %s to %s\n", clean(r.Source), clean(r.Provider), clock(r.Since), clock(r.Until))
 	if r.Cut {
 		fmt.Fprintf(out, "  The list does not go back further.\n")
+	}
+	switch {
+	case brokenOff && r.Listed == 0:
+		fmt.Fprintf(out, "  Nothing was listed, so nobody can say what is missing.\n")
+		return
+	case brokenOff:
+		fmt.Fprintf(out, "  It did not come to its end, so the counts may be too low: the reason is said last.\n")
+	case r.Listed == 0:
+		fmt.Fprintf(out, "  The sender lists no events of that time. If it made some, the token is of another account, or environment.\n")
 	}
 	for _, count := range []struct {
 		name  string

@@ -1,19 +1,23 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/closest"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 	"github.com/hookonce/hookonce/internal/reconcile"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // ErrInUse says that a gateway has the file of the store, in which nobody else can look.
@@ -104,7 +108,7 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, known knowe
 		return nil, err
 	}
 	if ids := p.cfg.RetentionOf(s).IDs; ids > 0 && c.Since.Before(o.Now().Add(-ids)) {
-		return nil, fmt.Errorf("since: ids of source %q are remembered for %s, so that what came before cannot be told from what never arrived; ask for less", s.Name, ids)
+		return nil, fmt.Errorf("since: ids of source %q are remembered for %s, so that what came before cannot be told from what never arrived; ask for less", s.Name, spec.FormatDuration(ids))
 	}
 	opts := reconcile.Options{
 		Source: s.Name, Provider: sender, With: s.Reconcile.Settings(), Token: s.Reconcile.Token.Reveal(), Types: s.Reconcile.Types,
@@ -121,13 +125,32 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, known knowe
 func (p *plan) comparable(name string) (*config.Source, error) {
 	i := slices.IndexFunc(p.cfg.Sources, func(s config.Source) bool { return s.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("there is no source %q in the configuration", name)
+		return nil, p.noSource(name)
 	}
 	s := &p.cfg.Sources[i]
 	if !s.Reconcile.On() {
+		if sender, err := s.NewProvider(); err == nil && sender.Spec().Reconcile == nil {
+			return nil, fmt.Errorf("source %q: no API of %s is known that lists its events; compare its objects with yours instead, by the time of their last change", name, cmp.Or(sender.Spec().Title, sender.Name()))
+		}
 		return nil, fmt.Errorf("source %q says nothing of its sender's list; write reconcile: {token: \"env:NAME\"} there", name)
 	}
 	return s, nil
+}
+
+// noSource says that there is none of that name, and which was meant or which there are.
+func (p *plan) noSource(name string) error {
+	var names []string
+	for i := range p.cfg.Sources {
+		names = append(names, p.cfg.Sources[i].Name)
+	}
+	text := fmt.Sprintf("there is no source %q in the configuration", name)
+	if near, ok := closest.Word(name, names); ok {
+		return fmt.Errorf("%s; did you mean %q?", text, near)
+	}
+	if len(names) > 0 && len(names) <= 10 {
+		text += "; it has " + strings.Join(names, ", ")
+	}
+	return errors.New(text)
 }
 
 // lag is how old an event of a source is before it can be missing, as [reconcile.Options] has it.
