@@ -158,6 +158,7 @@ func TestLiars(t *testing.T) {
 		"no URL":                       {spec.PageURL, text(`{"data": [], "more": true, "next": "https://%zz"}`), "the URL of the next page is none"},
 		"no JSON":                      {spec.PageCursor, text(`<html>`), "the answer is no JSON"},
 		"no list":                      {spec.PageCursor, text(`{"data": {"id": 1}}`), "what should be the list, at $.data, is none"},
+		"an object without the list":   {spec.PageCursor, text(`{"items": []}`), "the answer has no list at $.data"},
 		"another form":                 {spec.PageCursor, text(`[1, 2]`), "the answer is no list"},
 		"nested without end":           {spec.PageCursor, text(strings.Repeat(`[`, 5000) + strings.Repeat(`]`, 5000)), "the answer is no JSON"},
 		"a page without end":           {spec.PageCursor, text(`{"data": [` + strings.Repeat(`1,`, 20_000) + `1]}`), "a page has more than 10000 entries"},

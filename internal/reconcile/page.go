@@ -45,7 +45,10 @@ func parsePage(body []byte, l *spec.List) (page, error) {
 				return page{}, lies("the answer is said to be good, and has %q in the place of the list", name)
 			}
 		}
-		return p, nil // an empty list is left out by some
+		if !l.LeftOut {
+			return page{}, lies("the answer has no list at %s", l.Items)
+		}
+		return p, nil // an empty list
 	case !items.IsArray():
 		return page{}, lies("what should be the list, at %s, is none", l.Items)
 	}

@@ -139,6 +139,9 @@ type List struct {
 	Unit Unit `yaml:"unit,omitempty"`
 	// Items is where the entries are. Default $: the answer is an array.
 	Items Path `yaml:"items,omitempty"`
+	// LeftOut is set if the sender leaves the list out where it is empty. Of all others an answer without it is a fault, and
+	// never taken for an empty list: nothing would be missing then.
+	LeftOut bool `yaml:"left_out,omitempty"`
 	// Page says how the next page is asked for. Nil: there is only one.
 	Page *Page `yaml:"page,omitempty"`
 	// Sort is the order. A list that has no {since} ends only where it is read from the newest to the oldest; without an
