@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/reconcile"
 	"github.com/hookonce/hookonce/internal/reconcile/schedule"
+	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/tally"
 )
 
@@ -98,11 +100,28 @@ func (g *Gateway) reconciled() []schedule.Source {
 	sources := make([]schedule.Source, len(w.reconciled))
 	for i, s := range w.reconciled {
 		sources[i] = s
+		sources[i].Refused = func(_ context.Context, keys []string) (map[string]string, error) {
+			last, _ := g.handler.Refusals().Of(s.Name)
+			return refused(last, keys), nil
+		}
 		if w.stored[s.Name] {
 			sources[i].Ingest = g.ingestListed
 		}
 	}
 	return sources
+}
+
+// refused says why the last request was refused that would have had a key, of what this gateway remembers, newest first. Nobody
+// verified these keys: they are for people.
+func refused(last []refusals.Refusal, keys []string) map[string]string {
+	why := map[string]string{}
+	for i := range last {
+		r := &last[i]
+		if _, newer := why[r.UnverifiedKey]; r.UnverifiedKey != "" && !newer && slices.Contains(keys, r.UnverifiedKey) {
+			why[r.UnverifiedKey] = r.Words
+		}
+	}
+	return why
 }
 
 // ingestListed stores an event from a list, which is delivered then as any other.

@@ -161,6 +161,26 @@ func TestRecoveredEntries(t *testing.T) {
 	}
 }
 
+// What came and was refused is told with the reason, which is that of the last request; a key that nobody asks for is not.
+func TestRefusedIsTold(t *testing.T) {
+	sink := newSink(t)
+	_, s := newLister(t, sink.URL)
+	cfg := configured(sqliteStore(t), "")
+	cfg.Sources = []config.Source{s}
+	e := startEdited(t, cfg)
+	s.Secrets = []settings.Secret{settings.Literal("another-fake-secret-of-a-sender")}
+	for _, id := range []string{"evt_1", "evt_2"} {
+		if r, err := post(t, client(t), e.Gateway, s, reconciletest.Entry{ID: id}.Body()); err != nil || r.status != http.StatusUnauthorized {
+			t.Fatalf("a request with another secret was answered %+v, %v", r, err)
+		}
+	}
+	e.edit(func(cfg *config.Config) { compared(&cfg.Sources[0], reconciletest.Token, config.Report) })
+	why, err := e.reconciled()[0].Refused(t.Context(), []string{"evt_1", "evt_3"})
+	if err != nil || len(why) != 1 || why["evt_1"] == "" {
+		t.Errorf("it says %v, %v", why, err)
+	}
+}
+
 // What cannot be compared is refused with what to write.
 func TestBesideRefuses(t *testing.T) {
 	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")

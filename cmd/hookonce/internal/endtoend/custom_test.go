@@ -255,7 +255,9 @@ func usable(t *testing.T, text string) {
 		t.Errorf("%v in\n%s", err, text)
 		return
 	}
-	for _, secret := range []string{"fake-secret-that-is-long-enough-for-any", "whsec_bm90IGEgcmVhbCBzZWNyZXQ=", "user:password", strings.Repeat("00", 32)} {
+	// The last is the public key of RFC 8410, 10.1.
+	for _, secret := range []string{"fake-secret-that-is-long-enough-for-any", "whsec_bm90IGEgcmVhbCBzZWNyZXQ=", "user:password", strings.Repeat("00", 32),
+		"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"} {
 		if _, err = spec.New(known, spec.Settings{Secrets: spec.Secrets(secret)}); err == nil {
 			return
 		}
