@@ -268,6 +268,10 @@ func TestBehindProxies(t *testing.T) {
 			if status, _, err := p.post(forged); status != http.StatusUnauthorized || err != nil {
 				t.Errorf("a forged event was answered %d (%v)", status, err)
 			}
+			// Its log is whole when it has ended.
+			if err := gateway.end(syscall.SIGTERM); err != nil {
+				t.Error(err)
+			}
 			var refused []string
 			for _, m := range regexp.MustCompile(`msg="request rejected".* status=(\d+).*`).FindAllStringSubmatch(gateway.log.String(), -1) {
 				refused = append(refused, m[1])
@@ -277,9 +281,6 @@ func TestBehindProxies(t *testing.T) {
 			}
 			if strings.Join(refused, " ") != "413 401" {
 				t.Errorf("the gateway refused %v", refused)
-			}
-			if err := gateway.end(syscall.SIGTERM); err != nil {
-				t.Error(err)
 			}
 		})
 	}
