@@ -189,7 +189,7 @@ func TestBesideRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	for name, want := range map[string]string{"orders": "write reconcile:", "nothing": `no source "nothing"`} {
+	for name, want := range map[string]string{"orders": "no API of HMAC is known", "nothing": `no source "nothing"`} {
 		r, err := b.Reconcile(t.Context(), Comparison{Source: name, Since: time.Now().Add(-time.Hour)})
 		if r != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v", name, r, err)
