@@ -26,10 +26,9 @@ var ErrInUse = sqlite.ErrInUse
 // Comparison is what a source is asked for beside the gateways, see [Beside.Reconcile].
 type Comparison struct {
 	Source string
-	// Since, Until, Redeliver, Refused and Progress are as in [reconcile.Options].
+	// Since, Until, Redeliver and Progress are as in [reconcile.Options].
 	Since, Until time.Time
 	Redeliver    bool
-	Refused      func(context.Context, []string) (map[string]string, error)
 	Progress     func(reconcile.Progress)
 	// Ingest has missing events stored, which the gateways on the store deliver.
 	Ingest bool
@@ -112,7 +111,7 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, known knowe
 	}
 	opts := reconcile.Options{
 		Source: s.Name, Provider: sender, With: s.Reconcile.Settings(), Token: s.Reconcile.Token.Reveal(), Types: s.Reconcile.Types,
-		Ledger: onRecord{known}, Since: c.Since, Until: c.Until, Lag: lag(s), Remembered: p.cfg.RetentionOf(s).IDs, Redeliver: c.Redeliver, Refused: c.Refused, Progress: c.Progress,
+		Ledger: onRecord{known}, Since: c.Since, Until: c.Until, Lag: lag(s), Remembered: p.cfg.RetentionOf(s).IDs, Redeliver: c.Redeliver, Progress: c.Progress,
 		Now: o.Now, Transport: p.senders, Log: o.Logger,
 	}
 	if c.Ingest {
