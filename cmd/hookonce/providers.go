@@ -12,7 +12,6 @@ import (
 
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
-	"github.com/hookonce/hookonce/provider/spec/specyaml"
 )
 
 // listed is what the list says about a provider.
@@ -111,32 +110,4 @@ func yesNo(b bool) string {
 		return "yes"
 	}
 	return "no"
-}
-
-func newProvidersShowCommand(w *env) *cobra.Command {
-	return &cobra.Command{
-		Use:   "show NAME",
-		Short: "Print a provider's specification as YAML, with sources, to copy and change",
-		Args:  oneArg("NAME"),
-		RunE: func(c *cobra.Command, args []string) error {
-			known, err := provider.Lookup(args[0])
-			if err != nil {
-				return &usageError{c.CommandPath(), err}
-			}
-			return showProvider(w, known)
-		},
-	}
-}
-
-func showProvider(w *env, known spec.Spec) error {
-	text, err := specyaml.Marshal(known)
-	if err != nil {
-		return err
-	}
-	about := "# To change it, save it under another name and use it with hookonce verify --spec FILE, or below\n# spec: of a source with provider: custom.\n"
-	if slices.ContainsFunc(known.Verify, func(v spec.Verify) bool { return v.Scheme != nil }) {
-		about = "# Its signature is verified by code of the catalogue (scheme), which a specification of your own can\n# not name.\n"
-	}
-	_, err = fmt.Fprintf(w.out, "%s%s", about, text)
-	return err
 }

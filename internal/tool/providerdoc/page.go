@@ -2,21 +2,15 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed"
-	"slices"
-	"strings"
 	"text/template"
 
+	"github.com/hookonce/hookonce/internal/providertext"
 	"github.com/hookonce/hookonce/provider"
-	"github.com/hookonce/hookonce/provider/spec"
 )
 
 //go:embed page.md.tmpl
 var source string
-
-// sender is a provider as the page shows it, with its defaults.
-type sender struct{ spec.Spec }
 
 // page returns the page.
 func page() ([]byte, error) {
@@ -24,140 +18,17 @@ func page() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var senders []sender
+	var senders []providertext.Sender
 	for _, name := range provider.Names() {
 		known, err := provider.Lookup(name)
 		if err != nil {
 			return nil, err
 		}
-		senders = append(senders, sender{known.WithDefaults()})
+		senders = append(senders, providertext.Of(known))
 	}
 	var b bytes.Buffer
 	if err := t.Execute(&b, senders); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil
-}
-
-// Rules returns the rules for the key, each in code.
-func (s sender) Rules() string {
-	var rules []string
-	for _, rule := range s.KeyRules() {
-		rules = append(rules, inCode(rule, " + "))
-	}
-	return cmp.Or(strings.Join(rules, ", or else "), "none: every event passes on")
-}
-
-// Signed says whether the signature covers the key.
-func (s sender) Signed() string {
-	signed := s.KeySigned()
-	switch {
-	case len(signed) == 0:
-		return "-"
-	case !slices.Contains(signed, false):
-		return "yes"
-	case !slices.Contains(signed, true):
-		return "no"
-	}
-	return "some"
-}
-
-// SameOnRetry says whether the key is the same in every retry.
-func (s sender) SameOnRetry() string { return cmp.Or(string(s.Dedup.Retry), "not sourced") }
-
-// SameOnResend says whether the key is the same when a person has the event sent again.
-func (s sender) SameOnResend() string { return cmp.Or(string(s.Dedup.Manual), "not sourced") }
-
-// Repeat says what happens to a copy.
-func (s sender) Repeat() string {
-	if len(s.Event.Key) == 0 {
-		return string(spec.Off)
-	}
-	return string(s.Dedup.OnRepeat)
-}
-
-// Window returns how long the sender sends events again.
-func (s sender) Window() string {
-	retry, manual := "not sourced", ""
-	if s.Limits.Retry > 0 {
-		retry = spec.FormatDuration(s.Limits.Retry)
-	} else if s.Dedup.Retry == spec.NotSent {
-		retry = "no retries"
-	}
-	if s.Limits.Manual > 0 {
-		manual = "; by hand " + spec.FormatDuration(s.Limits.Manual)
-	}
-	return retry + manual
-}
-
-// Deadline returns how long the sender waits for the answer, empty if it does not say.
-func (s sender) Deadline() string {
-	if s.Answer.Deadline == 0 {
-		return ""
-	}
-	return spec.FormatDuration(s.Answer.Deadline)
-}
-
-// Carriers returns where the signatures or tokens are. Schemes in code have their own ways.
-func (s sender) Carriers() string {
-	var in []spec.Value
-	for _, v := range s.Verify {
-		if v.Signature.In != "" && !slices.Contains(in, v.Signature.In) {
-			in = append(in, v.Signature.In)
-		}
-	}
-	return inCode(in, " or ")
-}
-
-// Passed returns the headers that the gateway passes on besides those that the specification names elsewhere.
-func (s sender) Passed() string {
-	if len(s.Headers) == 0 {
-		return "all but [what applications act on](destinations.md#which-headers-pass)"
-	}
-	return "`" + strings.Join(s.Headers, "`, `") + "`"
-}
-
-// Batch returns where the items are, empty if a request is one event.
-func (s sender) Batch() string {
-	if s.Split == nil {
-		return ""
-	}
-	return inCode(s.Split.Items, ", ")
-}
-
-// units are what an order goes by.
-var units = map[spec.Unit]string{
-	"": "version", spec.Seconds: "time (seconds)", spec.Millis: "time (milliseconds)", spec.RFC3339: "time (RFC 3339)",
-}
-
-// Newer returns what tells a newer state of the resource from an older one, empty if nothing does.
-func (s sender) Newer() string {
-	if s.Order == nil {
-		return ""
-	}
-	text := "`" + string(s.Order.By) + "`, a " + units[s.Order.Unit]
-	if s.Order.Advisory {
-		text += "; a hint and no promise"
-	}
-	return text
-}
-
-// inCode joins values, each in code.
-func inCode(values []spec.Value, by string) string {
-	text := make([]string, len(values))
-	for i, v := range values {
-		text[i] = "`" + string(v) + "`"
-	}
-	return strings.Join(text, by)
-}
-
-// Greetings returns the methods of the handshakes.
-func (s sender) Greetings() string {
-	var methods []string
-	for _, h := range s.Handshakes {
-		if !slices.Contains(methods, h.Method) {
-			methods = append(methods, h.Method)
-		}
-	}
-	return cmp.Or(strings.Join(methods, ", "), "-")
 }

@@ -1,4 +1,4 @@
-package main
+package providertext
 
 import (
 	"cmp"
@@ -8,22 +8,22 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// listing is what the page says of a list of events.
-type listing struct {
+// Listing is what is said of the list of events that a sender's API has.
+type Listing struct {
 	*spec.Reconcile
 	Name string
 }
 
-// Listing returns what the page says of the sender's list, nil if none is described.
-func (s sender) Listing() *listing {
+// Listing returns what is said of the sender's list, nil if none is described.
+func (s Sender) Listing() *Listing {
 	if s.Reconcile == nil {
 		return nil
 	}
-	return &listing{s.Reconcile, s.Name}
+	return &Listing{s.Reconcile, s.Name}
 }
 
 // Request returns method and path, with the first place in it and without the query.
-func (l *listing) Request() string {
+func (l *Listing) Request() string {
 	path := string(l.List.Path)
 	if len(l.Places) > 0 {
 		path = strings.ReplaceAll(path, "{place}", string(l.Places[0].Path))
@@ -33,7 +33,7 @@ func (l *listing) Request() string {
 }
 
 // At returns the servers and the places.
-func (l *listing) At() string {
+func (l *Listing) At() string {
 	var servers, places []string
 	for _, s := range l.Servers {
 		servers = append(servers, "`"+string(s.URL)+"`")
@@ -52,7 +52,7 @@ func (l *listing) At() string {
 }
 
 // Back returns how far back the list goes.
-func (l *listing) Back() string {
+func (l *Listing) Back() string {
 	if l.Window == 0 {
 		return "not stated"
 	}
@@ -60,7 +60,7 @@ func (l *listing) Back() string {
 }
 
 // Again returns whether and how an event is sent again.
-func (l *listing) Again() string {
+func (l *Listing) Again() string {
 	r := l.Redeliver
 	if r == nil {
 		return "no API is documented"
@@ -76,7 +76,7 @@ func (l *listing) Again() string {
 }
 
 // Stored returns whether an event can be stored from the list.
-func (l *listing) Stored() string {
+func (l *Listing) Stored() string {
 	switch e := l.List.Event; {
 	case e == nil:
 		return "no: only a report"
@@ -89,7 +89,7 @@ func (l *listing) Stored() string {
 }
 
 // Event returns how a listed body differs from that of a webhook.
-func (l *listing) Event() string {
+func (l *Listing) Event() string {
 	recorded := l.List.Event
 	if l.Detail != nil {
 		recorded = &l.Detail.Event
@@ -108,10 +108,10 @@ func (l *listing) Event() string {
 }
 
 // Token returns what the token is.
-func (l *listing) Token() string { return cmp.Or(l.Auth.Token, "an API key") }
+func (l *Listing) Token() string { return cmp.Or(l.Auth.Token, "an API key") }
 
 // Settings returns what else has to be said.
-func (l *listing) Settings() string {
+func (l *Listing) Settings() string {
 	var all []string
 	for _, s := range l.Reconcile.Settings {
 		text := "`" + s.Name + "`, " + s.Help

@@ -1,9 +1,9 @@
-package main
+package providertext
 
 import "github.com/hookonce/hookonce/provider/spec"
 
 // Behind says what becomes of the sender's signature behind the gateway.
-func (s sender) Behind() string {
+func (s Sender) Behind() string {
 	switch renewal, why := s.Renewal(); renewal {
 	case spec.Lasts:
 		return "stays good as it is"
