@@ -49,7 +49,7 @@ func newRound(t testing.TB, harm func(d *dice) harm) *round {
 	t.Helper()
 	d, all := newDice(t), transfers(t.Name())
 	r := &round{bank: newBank(d, all), all: all}
-	r.adversary = &adversary{dice: d, harm: harm(d), nudges: make(chan struct{})}
+	r.adversary = newAdversary(d, harm(d))
 	r.bank.nudge = r.adversary.nudge
 	return r
 }
@@ -115,6 +115,7 @@ func (r *round) took(d time.Duration) time.Duration {
 	defer r.mu.Unlock()
 	r.answers++
 	r.longest = max(r.longest, d)
+	r.adversary.rested()
 	return d
 }
 
@@ -160,11 +161,43 @@ func either(d *dice, harms ...harm) harm {
 	return func(ctx context.Context) (bool, error) { return harms[d.n(len(harms))](ctx) }
 }
 
-// adversary does harm at random moments, and at those that it is told of.
+// adversary does harm at random moments, and at those that it is told of. It strikes about as often as deliveries
+// are answered: on a machine that is slow or busy, one that kept to the clock would leave no delivery the time to
+// connect, and the round would never end.
 type adversary struct {
 	*dice
 	harm   harm
 	nudges chan struct{}
+	rest   chan struct{} // holds what the answers gave it and it has not spent
+}
+
+// newAdversary returns an adversary who may strike a few times at once.
+func newAdversary(d *dice, h harm) *adversary {
+	a := &adversary{dice: d, harm: h, nudges: make(chan struct{}), rest: make(chan struct{}, senders)}
+	for range cap(a.rest) {
+		a.rested()
+	}
+	return a
+}
+
+// rested is told of every answer.
+func (a *adversary) rested() {
+	select {
+	case a.rest <- struct{}{}:
+	default:
+	}
+}
+
+// spend waits until the adversary has rested enough for one more strike: for no answer, for one or for two.
+func (a *adversary) spend(ctx context.Context) error {
+	for range a.n(3) {
+		select {
+		case <-a.rest:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // nudge makes the adversary strike now, unless it is about to.
@@ -187,6 +220,9 @@ func (a *adversary) unleash(t *testing.T) (stop func() int) {
 			case <-a.nudges:
 			case <-time.After(a.upTo(30 * time.Millisecond)):
 			case <-ctx.Done():
+				return
+			}
+			if a.spend(ctx) != nil {
 				return
 			}
 			hit, err := a.harm(ctx)
