@@ -3,6 +3,8 @@
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
 FUZZTIME ?= 10s
+# What a package's tests are given. It ends what hangs, and says where, within the time of a CI run; it judges no speed.
+HANGS = -timeout 40m
 
 .PHONY: all build image npm deploy release reproducible docs test check oracle browser screenshots examples adapters servers bench bench-stores bench-large backlog fuzz kills chaos attack ops clean
 
@@ -19,8 +21,8 @@ image: ## the container image for ARCH in dist, without a daemon
 
 deploy: ## try the container image, the npm package, the Compose file and the chart, as far as that goes without a daemon and a cluster
 	@./scripts/install-servers bwrap promtool
-	cd internal/tool/image && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 8m .
-	cd internal/tool/deploy && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 8m .
+	cd internal/tool/image && go vet -mod=mod . && go test -mod=mod -count=1 $(HANGS) .
+	cd internal/tool/deploy && go vet -mod=mod . && go test -mod=mod -count=1 $(HANGS) .
 
 release: ## programs, archives, deb, rpm, bills of materials and checksums in dist/release; MINISIGN_KEY signs
 	rm -rf dist/release
@@ -62,9 +64,9 @@ test: servers check build ## everything CI checks
 .PHONY: race others
 race: export GOFLAGS = -gcflags=modernc.org/sqlite/lib=-race=false
 race: # the packages that take longest begin first, so that the end does not wait for one of them
-	go test -race -timeout 12m ./sqlstore ./cmd/hookonce/internal/endtoend ./internal/gateway ./...
+	go test -race $(HANGS) ./sqlstore ./cmd/hookonce/internal/endtoend ./internal/gateway ./...
 others: oracle examples adapters browser
-	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 8m ./...
+	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -count=1 $(HANGS) ./...
 
 check: ## formatting, module file, vet, staticcheck
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
@@ -74,23 +76,23 @@ check: ## formatting, module file, vet, staticcheck
 
 oracle: servers ## compare the catalogue, and deliveries, with the libraries that others publish
 	cd internal/tool/oracle/node && npm ci --ignore-scripts --no-audit --no-fund --silent
-	cd internal/tool/oracle && go vet -mod=mod . && go test -mod=mod -count=1 .
+	cd internal/tool/oracle && go vet -mod=mod . && go test -mod=mod -count=1 $(HANGS) .
 
 browser: servers ## look at the dashboard in Chromium: accessibility, policy, keyboard
 	cd internal/tool/browser/node && npm ci --ignore-scripts --no-audit --no-fund --silent
-	cd internal/tool/browser && go vet -mod=mod . && go test -mod=mod -count=1 -timeout 8m .
+	cd internal/tool/browser && go vet -mod=mod . && go test -mod=mod -count=1 $(HANGS) .
 
 screenshots: servers ## the pictures of the dashboard in docs/images
-	cd internal/tool/browser && go test -mod=mod -count=1 -timeout 8m -run TestScreenshots . -screenshots $(CURDIR)/docs/images
+	cd internal/tool/browser && go test -mod=mod -count=1 $(HANGS) -run TestScreenshots . -screenshots $(CURDIR)/docs/images
 
 examples: servers ## the programs in examples, against real databases
-	cd examples && go vet -mod=mod ./... && go test -mod=mod -count=1 ./...
+	cd examples && go vet -mod=mod ./... && go test -mod=mod -count=1 $(HANGS) ./...
 
 servers: ## install what tests start (databases, PgBouncer, Node, psycopg for Python), if it is missing
 	@./scripts/install-servers
 
 adapters: ## the modules that bring the library to Prometheus and OpenTelemetry
-	for m in hookonceprom hookonceotel; do (cd $$m && go vet -mod=mod ./... && go test -mod=mod -count=1 -timeout 5m ./...) || exit 1; done
+	for m in hookonceprom hookonceotel; do (cd $$m && go vet -mod=mod ./... && go test -mod=mod -count=1 $(HANGS) ./...) || exit 1; done
 
 bench: servers ## the table of docs/performance.md, about seven minutes
 	cd internal/tool/bench && go run -mod=mod .

@@ -35,12 +35,13 @@ import (
 
 var screenshots = flag.String("screenshots", "", "write pictures of the pages into this `folder`; with -run TestScreenshots")
 
-// patience bounds the whole of a test in the browser.
-const patience = 80 * time.Second
+// patience bounds each step in the browser, its start included. It is there for what hangs: a page takes a second at most
+// on a quiet machine, and many on a busy one.
+const patience = 3 * time.Minute
 
 // browser is one tab, and what it complained about.
 type browser struct {
-	ctx context.Context
+	ctx context.Context // see step
 	*testing.T
 
 	mu       sync.Mutex
@@ -52,12 +53,11 @@ type browser struct {
 // open starts a browser.
 func open(t *testing.T) *browser {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true))
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.WSURLReadTimeout(patience))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, patience)
 	t.Cleanup(cancel)
 	b := &browser{ctx: ctx, T: t}
 	b.call(chromedp.Listen(ctx, func(event any) {
@@ -82,9 +82,27 @@ func open(t *testing.T) *browser {
 	return b
 }
 
+// step returns the context of one step.
+func (b *browser) step() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(b.ctx, patience)
+}
+
+// run takes actions, each of which is a step.
 func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	b.call(chromedp.Do(b.ctx, actions...))
+	for _, action := range actions {
+		get(b, action)
+	}
+}
+
+// get returns what an action, which is a step, comes to.
+func get[T any](b *browser, action chromedp.Action[T]) T {
+	b.Helper()
+	ctx, cancel := b.step()
+	defer cancel()
+	result, err := chromedp.Run(ctx, action)
+	b.call(err)
+	return result
 }
 
 // call ends the test if something in the browser failed.
@@ -98,16 +116,13 @@ func (b *browser) call(err error) {
 // eval returns what a script comes to in the page.
 func eval[T any](b *browser, script string) T {
 	b.Helper()
-	result, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
-	b.call(err)
-	return result
+	return get(b, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 }
 
 // await waits until a script comes to something true.
 func (b *browser) await(script string) {
 	b.Helper()
-	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](script))
-	b.call(err)
+	get(b, chromedp.Poll[bool](script, chromedp.WithPollingTimeout(0)))
 }
 
 // complaints returns what was wrong since the last time.
@@ -123,7 +138,9 @@ func (b *browser) complaints() []string {
 func (b *browser) look(theme string, width int64) {
 	b.Helper()
 	b.run(chromedp.EmulateViewport(width, 900))
-	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+	ctx, cancel := b.step()
+	defer cancel()
+	_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 		{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 	}})
 	b.call(err)
@@ -312,8 +329,10 @@ func TestFraming(t *testing.T) {
 		}
 		return n
 	}
-	for refused() < 2 { // what the browser says of it comes later than the page; patience ends it
-		if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("true")); err != nil {
+	late, cancel := b.step()
+	defer cancel()
+	for refused() < 2 { // what the browser says of it comes later than the page
+		if _, err := chromedp.Run(late, chromedp.Evaluate[bool]("true")); err != nil {
 			t.Fatalf("the browser refused %d frames of 2: %q", refused(), b.complaints())
 		}
 	}
@@ -376,7 +395,9 @@ func (b *browser) focus(selector string) {
 // enter presses the enter key, and waits for the page that follows.
 func (b *browser) enter() {
 	b.Helper()
-	if _, err := chromedp.RunResponse(b.ctx, chromedp.KeyEvent(kb.Enter)); err != nil {
+	ctx, cancel := b.step()
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, chromedp.KeyEvent(kb.Enter)); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -453,8 +474,7 @@ func TestScreenshots(t *testing.T) {
 	for _, p := range pictures {
 		b.look(p.theme, p.width)
 		b.run(chromedp.Navigate(address + p.path))
-		picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-		b.call(err)
+		picture := get(b, chromedp.FullScreenshot(100))
 		if err := os.WriteFile(filepath.Join(*screenshots, p.name+".png"), smaller(t, picture), 0o644); err != nil {
 			t.Fatal(err)
 		}
