@@ -4,7 +4,9 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -64,23 +66,56 @@ func ready(address string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
+// lastWords is how much of what a child writes is kept, in bytes, to be shown when it fails.
+const lastWords = 4 << 10
+
 // process is a child that serves.
 type process struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
+	said    *words        // what it writes after it is ready
+	silent  chan struct{} // closed at the end of that
+	log     *os.File      // its standard error
+	ended   error         // once it has ended
 	address string
 	started time.Duration // until it was ready
 }
 
-// startProcess starts a server and waits until it is ready.
-func startProcess(part string, arg any) (*process, error) {
+// words keeps the end of what is written to it. The zero value is ready; it is for one goroutine at a time.
+type words struct{ text []byte }
+
+func (w *words) Write(p []byte) (int, error) {
+	w.text = append(w.text, p[max(0, len(p)-lastWords):]...)
+	w.text = w.text[max(0, len(w.text)-lastWords):]
+	return len(p), nil
+}
+
+// failure adds to the error what the child said last, on standard output and on standard error.
+func failure(part string, err error, said, log []byte) error {
+	text := strings.TrimSpace(string(said) + "\n" + string(log))
+	if text == "" {
+		text = "it said nothing"
+	}
+	return fmt.Errorf("%s: %w: %s", part, err, text)
+}
+
+// startProcess starts a server and waits until it is ready. Its standard error goes to a file that has no name, as a log
+// of production goes to the disk, and nobody reads it unless it fails.
+func startProcess(part string, arg any) (p *process, err error) {
 	began := time.Now()
 	cmd, err := command(part, arg)
 	if err != nil {
 		return nil, err
 	}
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
+	p = &process{cmd: cmd, said: &words{}, silent: make(chan struct{})}
+	if p.log, err = os.CreateTemp("", "hookonce-bench-log-"); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(p.log.Name()); err != nil {
+		return nil, err
+	}
+	cmd.Stderr = p.log
+	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	stdout, err := cmd.StdoutPipe()
@@ -90,13 +125,20 @@ func startProcess(part string, arg any) (*process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, stdin: stdin}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
+	lines := bufio.NewReader(stdout)
+	line, err := lines.ReadString('\n')
 	p.started = time.Since(began)
 	address, ok := strings.CutPrefix(strings.TrimSpace(line), "ready ")
 	if err != nil || !ok {
-		_, _ = p.end()
-		return nil, fmt.Errorf("%s did not start: %q, %v", part, line, err)
+		_, _ = p.said.Write([]byte(line))
+	}
+	go func() {
+		defer close(p.silent)
+		_, _ = io.Copy(p.said, lines) // ends with the child
+	}()
+	if err != nil || !ok {
+		_, ended := p.end()
+		return nil, fmt.Errorf("it did not start: %w", cmp.Or(ended, failure(part, errors.New("no address came"), p.said.text, nil)))
 	}
 	p.address = address
 	return p, nil
@@ -124,21 +166,47 @@ func playPart(part string, arg, result any) (cpu time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	cmd.Stderr = os.Stderr
+	var log words
+	cmd.Stderr = &log
 	out, err := cmd.Output()
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", part, err)
+		return 0, failure(part, err, out[max(0, len(out)-lastWords):], log.text)
 	}
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), json.Unmarshal(out, result)
 }
 
-// end stops the process and returns the processor time it took.
+// end stops the process and returns the processor time it took. It may be called again, and then says the same.
 func (p *process) end() (cpu time.Duration, err error) {
-	_ = p.stdin.Close()
-	if err := p.cmd.Wait(); err != nil {
-		return 0, err
+	if p.cmd.ProcessState == nil {
+		_ = p.stdin.Close()
+		<-p.silent
+		if err := p.cmd.Wait(); err != nil {
+			p.ended = failure(p.cmd.Args[2], err, p.said.text, p.lastOfLog())
+		}
+		_ = p.log.Close()
 	}
-	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), nil
+	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime(), p.ended
+}
+
+// kill ends the process at once, if it has not ended.
+func (p *process) kill() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Kill()
+		_, _ = p.end()
+	}
+}
+
+// lastOfLog returns the end of what the process wrote to standard error.
+func (p *process) lastOfLog() []byte {
+	size, err := p.log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	text, err := io.ReadAll(io.NewSectionReader(p.log, max(0, size-lastWords), lastWords))
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text
 }
 
 // memory returns what the process holds in memory now and at most so far, in bytes.

@@ -40,7 +40,7 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == childCommand {
 		err := child(os.Args[2], os.Args[3:])
 		if err != nil {
-			fmt.Println("failed:", err) // the parent reads this; a server's standard error goes nowhere
+			fmt.Println("failed:", err) // the parent reads this
 		}
 		exit(err)
 	}
@@ -81,23 +81,39 @@ func bench(s options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rn.Close()) }()
-	for round := range s.rounds {
+	failed := rn.rowsInTurns(ctx, chosen)
+	return errors.Join(failed, rn.write(chosen))
+}
+
+// rowsInTurns measures all rows, round after round. A row that fails twice in one round has no sample of it; the others go on.
+func (rn *runner) rowsInTurns(ctx context.Context, chosen []row) error {
+	var failed []error
+	for round := range rn.rounds {
 		for i := range chosen {
 			if round%2 == 1 {
 				i = len(chosen) - 1 - i
 			}
 			if err := rn.measure(ctx, chosen[i], round); err != nil {
-				return fmt.Errorf("row %s, round %d: %w", chosen[i].id, round+1, err)
+				failed = append(failed, fmt.Errorf("row %s, round %d: %w", chosen[i].id, round+1, err))
+			}
+			if ctx.Err() != nil {
+				return errors.Join(failed...)
 			}
 		}
 	}
-	r := newReport(s, chosen, rn.samples)
-	if s.json != "" {
+	return errors.Join(failed...)
+}
+
+// write reports what was measured, also of a run that was broken off.
+func (rn *runner) write(chosen []row) error {
+	r := newReport(rn.options, chosen, rn.samples)
+	r.Again = rn.again
+	if rn.json != "" {
 		data, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(s.json, append(data, '\n'), 0o644); err != nil {
+		if err := os.WriteFile(rn.json, append(data, '\n'), 0o644); err != nil {
 			return err
 		}
 	}

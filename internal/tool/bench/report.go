@@ -22,6 +22,7 @@ type report struct {
 	Conns    int         `json:"connections"`
 	BodySize int         `json:"body_bytes"`
 	Rows     []reportRow `json:"rows"`
+	Again    []string    `json:"failed,omitempty"` // what failed, and was tried again
 }
 
 // machine is where it was measured.
@@ -141,6 +142,9 @@ func (r *report) markdown(w io.Writer) error {
 	fmt.Fprintln(b)
 	r.comparisons(b)
 	r.processes(b)
+	for _, line := range r.Again {
+		fmt.Fprintf(b, "- failed, and was tried again once: %s\n", strings.Join(strings.Fields(line), " "))
+	}
 	return b.Flush()
 }
 

@@ -23,6 +23,9 @@ type runner struct {
 	cluster *pgtest.Cluster   // nil if no row needs it
 	stores  map[string]string // by row
 	samples map[string][]sample
+	again   []string   // which rows failed, in which round, and why
+	tries   int        // of the row that is measured, which failed before
+	running []*process // of it
 }
 
 // sample is what one round measured of one row.
@@ -118,20 +121,20 @@ func (rn *runner) Close() error {
 	return errors.Join(err, os.RemoveAll(rn.dir))
 }
 
-// measure runs one row once.
+// measure runs one row once, and once more if it fails: a benchmark of minutes is not to be lost to one bad moment. What
+// failed is on record, and stands in the report.
 func (rn *runner) measure(ctx context.Context, r row, round int) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
-	}
 	var s sample
 	var err error
-	switch r.load {
-	case noRequests:
-		s, err = rn.baseline(r, round)
-	case endToEnd, manyDestinations:
-		s, err = rn.delivered(ctx, r, round)
-	default:
-		s, err = rn.served(r, round)
+	for rn.tries = range 2 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if s, err = rn.once(ctx, r, round); err == nil {
+			break
+		}
+		fmt.Fprintf(os.Stderr, "round %d  %-2s failed: %v\n", round+1, r.id, err)
+		rn.again = append(rn.again, fmt.Sprintf("row %s, round %d: %v", r.id, round+1, err))
 	}
 	if err != nil {
 		return err
@@ -142,6 +145,32 @@ func (rn *runner) measure(ctx context.Context, r row, round int) error {
 		return nil // a checkpoint is what they are to be measured without
 	}
 	return rn.settle(ctx, r)
+}
+
+// once runs a row. None of its processes outlives it.
+func (rn *runner) once(ctx context.Context, r row, round int) (sample, error) {
+	defer func() {
+		for _, p := range rn.running {
+			p.kill()
+		}
+		rn.running = nil
+	}()
+	switch r.load {
+	case noRequests:
+		return rn.baseline(r, round)
+	case endToEnd, manyDestinations:
+		return rn.delivered(ctx, r, round)
+	}
+	return rn.served(r, round)
+}
+
+// start starts a process of the row that is measured.
+func (rn *runner) start(part string, arg any) (*process, error) {
+	p, err := startProcess(part, arg)
+	if err == nil {
+		rn.running = append(rn.running, p)
+	}
+	return p, err
 }
 
 // settle does what a row has left to be done later: dirty pages to write, new rows to vacuum. Otherwise some
@@ -163,7 +192,7 @@ func (rn *runner) settle(ctx context.Context, r row) error {
 
 func (rn *runner) baseline(r row, round int) (sample, error) {
 	var res baselineResult
-	cpu, err := playPart(r.kind, baselineOrder{Store: rn.stores[r.id], Warmup: rn.warmup, Duration: rn.duration, Seed: seedOf(round, 0)}, &res)
+	cpu, err := playPart(r.kind, baselineOrder{Store: rn.stores[r.id], Warmup: rn.warmup, Duration: rn.duration, Seed: rn.seedOf(round, 0)}, &res)
 	if err != nil {
 		return sample{}, err
 	}
@@ -173,10 +202,13 @@ func (rn *runner) baseline(r row, round int) (sample, error) {
 // seedOf gives every load of a row ids of its own; nearby seeds belong to one load.
 func seedOf(round, load int) uint64 { return uint64(round)<<16 | uint64(load)<<8 }
 
+// seedOf gives every load of the row that is measured ids of its own, also when it is tried again.
+func (rn *runner) seedOf(round, load int) uint64 { return seedOf(round+rn.tries*rn.rounds, load) }
+
 // order is the load at full speed.
 func (rn *runner) order(url string, round int) loadOrder {
 	return loadOrder{
-		URL: url, Conns: rn.conns, Warmup: rn.warmup, Duration: rn.duration, Seed: seedOf(round, 0),
+		URL: url, Conns: rn.conns, Warmup: rn.warmup, Duration: rn.duration, Seed: rn.seedOf(round, 0),
 		Events: int(70_000 * (rn.warmup + rn.duration).Seconds()), // more than the ceiling answers here
 	}
 }
@@ -186,7 +218,7 @@ const rest = 300 * time.Millisecond
 
 // served measures how many requests a server answers, and how fast at half of that.
 func (rn *runner) served(r row, round int) (s sample, err error) {
-	p, err := startProcess(r.kind, serverOrder{Store: rn.stores[r.id], Keep: r.keep})
+	p, err := rn.start(r.kind, serverOrder{Store: rn.stores[r.id], Keep: r.keep})
 	if err != nil {
 		return s, err
 	}
@@ -228,7 +260,7 @@ func (rn *runner) touch(url string) error {
 	const loads, each = 18, 5 * time.Second
 	for i := range loads {
 		o := rn.order(url, 0)
-		o.Seed = seedOf(0, 2+i)
+		o.Seed = rn.seedOf(0, 2+i)
 		o.Duration, o.Events = each, int(30_000*each.Seconds()) // more than any store accepts here
 		if _, err := generate(o); err != nil {
 			return err
@@ -293,19 +325,19 @@ func (rn *runner) end(p *process, s *sample, total uint64) (err error) {
 // delivered measures from the first request until the last event is at the sink, of many destinations at those that
 // are counted.
 func (rn *runner) delivered(ctx context.Context, r row, round int) (s sample, err error) {
-	sink, err := startProcess("sink", nil)
+	sink, err := rn.start("sink", nil)
 	if err != nil {
 		return s, err
 	}
 	o := serverOrder{Store: rn.stores[r.id], Sink: sink.address}
 	var aside *process
 	if r.load == manyDestinations {
-		if aside, err = startProcess(map[bool]string{true: "hang", false: "sink"}[r.hanging > 0], nil); err != nil {
+		if aside, err = rn.start(map[bool]string{true: "hang", false: "sink"}[r.hanging > 0], nil); err != nil {
 			return s, err
 		}
 		o.Idle = aside.address
 	}
-	p, err := startProcess(r.kind, o)
+	p, err := rn.start(r.kind, o)
 	if err != nil {
 		return s, err
 	}
