@@ -24,6 +24,7 @@ func checkAll(r *settings.Report, cfg *Config, in Input) {
 	checkAlerts(r, cfg)
 	checkChannels(r, cfg)
 	checkPair(r, cfg.origin, cfg.where("admin_tls.cert", "admin_tls.key"), "admin_tls")
+	checkCells(r, cfg)
 	checkNames(r, cfg)
 	for i := range cfg.Sources {
 		checkSource(r, cfg, &cfg.Sources[i], in.Environ)

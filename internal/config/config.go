@@ -77,6 +77,15 @@ type Config struct {
 	Heartbeat settings.Secret
 	// Tracing says where traces are exported to.
 	Tracing Tracing
+	// Cell is the name of the cell that the gateway belongs to; empty: there are none. Cells are all cells, by the map that has
+	// the number CellsMap.
+	Cell     string
+	CellsMap int
+	Cells    []Cell
+	// CellListen is the address that other cells speak to.
+	CellListen string
+	// CellTLS are the certificate that is shown to other cells, its key, and what theirs are signed by. ServerName means nothing.
+	CellTLS TLS
 	// Destinations are the ones that have a name, in the order of the file. See also
 	// [Config.AllDestinations].
 	Destinations []Destination
@@ -178,6 +187,7 @@ var configTable = slices.Concat(
 		{Key: "retention.audits", Default: "400d", Help: "`time` for which it is on record what operators did",
 			Bind: func(c *Config) settings.Value { return settings.Duration(&c.RetentionAudits, time.Minute, forever) }},
 	},
+	cellsTable,
 	tracingTable,
 	alertTable,
 	notifyTable, // the last: Show puts the lists of alerts behind it
@@ -301,6 +311,8 @@ func (c *Config) Changes(next *Config) (all []settings.Change) {
 	all = settings.Differ(c, next, configTable, c.origin, next.origin)
 	all = append(all, settings.Match("admin token", c.AdminTokens, next.AdminTokens,
 		func(t *AdminToken) string { return t.Name }, (*AdminToken).changes)...)
+	all = append(all, settings.Match("cell", c.Cells, next.Cells,
+		func(c *Cell) string { return c.Name }, (*Cell).changes)...)
 	all = append(all, settings.Match("rule", c.Alerts.Rules, next.Alerts.Rules,
 		func(r *AlertRule) string { return r.Rule }, (*AlertRule).changes)...)
 	all = append(all, settings.Match("channel", c.Notify, next.Notify,
@@ -336,6 +348,7 @@ func (c *Config) Show() string {
 			p.List(notifyKey, len(c.Notify), func(i int) { settings.Print(p, &c.Notify[i], channelTable, c.Notify[i].origin) })
 		})
 	}
+	p.List(cellsKey, len(c.Cells), func(i int) { settings.Print(p, &c.Cells[i], cellTable, c.Cells[i].origin) })
 	p.List(tokensKey, len(c.AdminTokens), func(i int) {
 		settings.Print(p, &c.AdminTokens[i], tokenTable, c.AdminTokens[i].origin)
 	})

@@ -48,6 +48,9 @@ func Load(in Input) (*Config, error) {
 	for _, from := range f.tokens {
 		l.cfg.AdminTokens = append(l.cfg.AdminTokens, l.token(from))
 	}
+	for _, from := range f.cells {
+		l.cfg.Cells = append(l.cfg.Cells, l.cell(from))
+	}
 	for _, from := range f.rules {
 		l.cfg.Alerts.Rules = append(l.cfg.Alerts.Rules, l.rule(from))
 	}
@@ -87,8 +90,8 @@ type loader struct {
 
 // fileContent is what the file says.
 type fileContent struct {
-	global                                         settings.Layer
-	tokens, rules, channels, destinations, sources []section
+	global                                                settings.Layer
+	tokens, cells, rules, channels, destinations, sources []section
 }
 
 // section is an element of a list in the file that has settings of its own: a token, a channel, a
@@ -117,6 +120,8 @@ func (l *loader) file() (f fileContent) {
 		switch e.Key {
 		case tokensKey:
 			f.tokens = sections(l, e, "an admin token", "- name: ...", tokenTable)
+		case cellsKey:
+			f.cells = sections(l, e, "a cell", "- name: ...", cellTable)
 		case alertsKey:
 			l.alerts(&f, e)
 		case destinationsKey:
@@ -124,7 +129,7 @@ func (l *loader) file() (f fileContent) {
 		case sourcesKey:
 			f.sources = l.sections(e, "a source", "- name: ...", l.sourceEntry)
 		default:
-			settings.Collect(l.Report, f.global, configTable, e, tokensKey, destinationsKey, sourcesKey)
+			settings.Collect(l.Report, f.global, configTable, e, tokensKey, cellsKey, destinationsKey, sourcesKey)
 		}
 	}
 	return f

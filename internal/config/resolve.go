@@ -15,6 +15,7 @@ func resolveAll(r *settings.Report, cfg *Config, e settings.Resolver) {
 	}
 	resolveChannels(r, e, cfg)
 	resolveTLS(r, e, &cfg.AdminTLS, "admin_tls.", func(key string) settings.Place { return cfg.where(key) })
+	resolveTLS(r, e, &cfg.CellTLS, "cell_tls.", func(key string) settings.Place { return cfg.where(key) })
 	resolveSecret(r, e, &cfg.Tracing.Secret, cfg.where("tracing.secret"), "tracing.secret")
 	resolveTLS(r, e, &cfg.Tracing.TLS, "tracing.", func(key string) settings.Place { return cfg.where(key) })
 	for i := range cfg.Destinations {

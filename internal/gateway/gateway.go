@@ -79,6 +79,7 @@ type Gateway struct {
 	alerting    *alerting.Alerting // nil: it has not begun
 	tail        *tail.Feed
 	reconciling reconciling
+	cells       celled
 
 	ingest  *listener
 	admin   *listener
@@ -151,6 +152,9 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 	if g.admin, err = listen("admin", wired.admin, wired.adminTLS, defaultLimits(admin, spareAdmin), g.connections, g.opt.strange); err != nil {
 		return err
 	}
+	if err = g.listenCells(&wired.plan); err != nil {
+		return err
+	}
 	g.guard = api.NewGuard(wired.tokens, api.GuardOptions{Logger: g.opt.strange, Registerer: g.opt.Registry, Now: g.opt.Now})
 	if err := g.observing.open(wired.store, g.observationsKept); err != nil {
 		return err
@@ -185,6 +189,9 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.deliver.Start()
 	g.tally.begin(g.store)
 	g.fleet.join(g.opt, g.store, g.targets)
+	if err = g.openCells(ctx, &wired.plan); err != nil {
+		return err
+	}
 	g.handler = g.ingestHandler(wired)
 	g.ingest.storing = g.handler.Storing
 	g.tellMemory(&wired.plan)
@@ -200,6 +207,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.opened.Store(true)
 	g.serve(g.admin, admin)
 	g.serve(g.ingest, g.handler)
+	g.serveCells()
 	g.alerting.Start()
 	g.reconcile()
 	return nil
@@ -286,7 +294,7 @@ func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 	o.Services = w.endpoints()
 	o.Journal, o.Answers, o.Bypasser, o.BypassAttempt = g.journal, g.journal, g.journal, g.deliver.BypassAttempt
 	o.Now, o.Logger, o.Registerer, o.Tally, o.Watcher = g.opt.Now, g.opt.strange, g.opt.Registry, g.tally.Registry, g.opt.Watcher
-	o.Tracer = g.tracer
+	o.Tracer, o.Cells = g.tracer, g.cells.Cells
 	return ingest.New(o)
 }
 
@@ -415,6 +423,10 @@ func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
 		return nil, err
 	}
 	wired.watching = g.observing.sources(&wired.plan, g.wired.Load().watching)
+	if err := g.cells.configure(ctx, &wired.plan); err != nil {
+		g.kept.discard(wired.opened)
+		return nil, err
+	}
 	if err := g.swap(wired); err != nil {
 		g.kept.discard(wired.opened)
 		return nil, err
@@ -443,6 +455,7 @@ func (g *Gateway) swap(w *wiring) error {
 	g.guard.Reload(w.tokens)
 	g.tail.Disconnect() // whoever may still look on comes back
 	g.admin.certificates.Store(w.adminTLS)
+	g.cells.reload(&before.plan, &w.plan)
 	connections, _ := connectionLimits(&w.plan, descriptors())
 	checkDescriptors(g.opt.Logger, &w.plan, connections)
 	g.ingest.SetLimits(connections)
@@ -534,6 +547,7 @@ func (g *Gateway) close(ctx context.Context) error {
 		g.tail.Close()
 	}
 	g.reconciling.close()
+	g.cells.stop()
 	err := errors.Join(
 		g.quiesce(ctx),
 		g.closeJournal(ctx),
@@ -563,6 +577,7 @@ func (g *Gateway) quiesce(ctx context.Context) error {
 	}
 	var both errgroup.Group
 	both.Go(func() error { return g.ingest.close(ctx) })
+	both.Go(func() error { return g.cells.listener.close(ctx) })
 	both.Go(func() error { return g.stopDeliveries(ctx) })
 	return both.Wait()
 }

@@ -61,7 +61,7 @@ func listen(name, address string, certificates *tls.Config, lim limits, metrics 
 		own.certificates.Store(certificates)
 		own.limits.connections.Waits = waits(l) // which what speaks TLS cannot say
 		if certificates != nil {
-			l = tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: own.certificate})
+			l = tls.NewListener(l, &tls.Config{GetConfigForClient: own.terms})
 		}
 		own.limits.connections.Watcher = &connectionWatcher{name: name, metrics: metrics, log: log}
 		own.Listener = connlimit.New(l, own.limits.connections)
@@ -84,9 +84,14 @@ func ListenError(name, address string, err error) error {
 	return fmt.Errorf("%s: %s cannot be listened on: %w; choose another address with --%s", name, address, err, name)
 }
 
-// certificate returns the one that is shown at the moment.
-func (l *listener) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return &l.certificates.Load().Certificates[0], nil
+// terms are those of a new connection: the certificate that is shown at the moment, and which others have to be shown, if
+// any.
+func (l *listener) terms(*tls.ClientHelloInfo) (*tls.Config, error) {
+	c := l.certificates.Load()
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: c.Certificates,
+		ClientAuth: c.ClientAuth, ClientCAs: c.ClientCAs,
+	}, nil
 }
 
 // answer has the handler of the moment answer. The server does not see that TLS is spoken beneath it.

@@ -56,6 +56,7 @@ type plan struct {
 	reconciled    []schedule.Source        // compared with their senders' lists; Ingest is not set
 	stored        map[string]bool          // those of them whose missing events are stored
 	senders       *http.Transport          // to the APIs of senders
+	cell          cellPlan
 
 	// What is configured of these; the gateway adds what runs.
 	ingest  ingest.Options
@@ -137,6 +138,7 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 	if err := p.planDestinations(before); err != nil {
 		return nil, err
 	}
+	p.planCells()
 	return p, nil
 }
 

@@ -43,7 +43,7 @@ func (p *plan) planReconcile(s *config.Source) error {
 // reconcile begins to compare. A reload counts from the next run on.
 func (g *Gateway) reconcile() {
 	compare := schedule.New(schedule.Options{
-		Store: g.store, Ledger: onRecord{g.journal.Known}, Sources: g.reconciled, Transport: senders{g},
+		Store: g.store, Ledger: onRecord{g.known}, Sources: g.reconciled, Transport: senders{g},
 		Found: g.foundMissing, Now: g.opt.Now, Logger: g.opt.strange, Registerer: g.opt.Registry,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

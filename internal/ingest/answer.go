@@ -18,6 +18,7 @@ type answer struct {
 	contentType []string
 	statusField []string // Hookonce-Status; nil where nothing was accepted
 	body        []byte
+	counts      statusCounts // for another cell
 }
 
 // Header values that every answer shares. The server only reads them.

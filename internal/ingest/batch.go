@@ -75,6 +75,7 @@ type batch struct {
 	left     int   // events that are still to be built
 	leftSize int64 // of them, in bytes: their bodies, and about what is stored with each
 	bypassed bool  // the store is unavailable, and what is left goes past it
+	cellMap  int64 // by which the events are accepted here, see [journal.Event]
 	statuses statusCounts
 }
 
@@ -109,6 +110,7 @@ func (in *intake) batch(header []byte, d *hookonce.Verified, trace *tracing.Requ
 // add builds the entry of an event.
 func (b *batch) add(c *chunk, ev *hookonce.Event) {
 	entry := b.entry(b.header, ev, b.delivery.Proof, b.now)
+	entry.CellMap = b.cellMap
 	c.events = append(c.events, ev)
 	if t := b.trace.Event(ev, b.intake.now()); t != nil {
 		c.traces = append(c.traces, t)

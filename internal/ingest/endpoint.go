@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/body"
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -30,6 +31,7 @@ type endpoint struct {
 	bodyTimeout time.Duration
 	metrics     sourceMetrics
 	trace       *tracing.Source
+	cells       *cells.Cells // nil: there is one
 }
 
 func newEndpoint(s Source, o Options, m *metrics, refused *refusals.Log, of shares, storing *atomic.Int64) *endpoint {
@@ -45,6 +47,7 @@ func newEndpoint(s Source, o Options, m *metrics, refused *refusals.Log, of shar
 		bodyTimeout: o.BodyTimeout,
 		metrics:     m.of(s),
 		trace:       o.Tracer.Source(s.Name, s.TrustTrace),
+		cells:       o.Cells,
 	}
 	e.intake = newIntake(s, o, e.log, e.metrics, of, storing)
 	return e
@@ -85,7 +88,7 @@ func (e *endpoint) handle(w http.ResponseWriter, r *http.Request, now time.Time,
 	raw, err := e.read(w, r, held)
 	whole := err == nil && r.Method == http.MethodPost // it may be empty
 	if err == nil {
-		a, err = e.take(r, raw, held, trace, now)
+		a, err = e.take(r, raw, held, trace, now, nil)
 	}
 	if err != nil {
 		seen.key = e.unverifiedKey(r, raw)
@@ -108,8 +111,8 @@ func (e *endpoint) unverifiedKey(r *http.Request, raw []byte) string {
 	return p.UnverifiedKey(&hookonce.Request{Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: raw})
 }
 
-// take has a request verified and its events recorded.
-func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, trace *tracing.Request, now time.Time) (a answer, err error) {
+// take has a request verified and its events recorded. hop is how it came from another cell; nil: it came from its sender.
+func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, trace *tracing.Request, now time.Time, hop *cells.Hop) (a answer, err error) {
 	delivery, err := e.source.Provider.Open(&hookonce.Request{
 		Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: raw, Now: now, Lazy: true,
 	})
@@ -128,7 +131,7 @@ func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, trace *
 	if delivery.Unreadable != nil {
 		e.log.unreadable(r.Context(), delivery.Unreadable)
 	}
-	return e.accept(r, delivery, trace, int64(len(raw)), now)
+	return e.accept(&arrival{Request: r, raw: raw, delivery: delivery, trace: trace, now: now, hop: hop})
 }
 
 // admit decides whether to look at a request at all.
@@ -157,30 +160,59 @@ func (e *endpoint) read(w http.ResponseWriter, r *http.Request, held *requestSta
 	return nil, errMethod
 }
 
-// accept makes the events durable and says what became of them. Held is how large the body of the request is.
-func (e *endpoint) accept(r *http.Request, d *hookonce.Verified, trace *tracing.Request, held int64, now time.Time) (answer, error) {
-	header, err := e.headers.Encode(headerOf(r, d))
+// arrival is a request that is verified.
+type arrival struct {
+	*http.Request
+	raw      []byte
+	delivery *hookonce.Verified
+	trace    *tracing.Request
+	now      time.Time  // when it came
+	hop      *cells.Hop // how it came from another cell; nil: it came from its sender
+}
+
+// accept makes the events durable, in the cells that they belong to, and says what became of them.
+func (e *endpoint) accept(in *arrival) (answer, error) {
+	if e.cells != nil {
+		return e.acceptPlaced(in)
+	}
+	return e.acceptHere(in, in.delivery, 0)
+}
+
+// acceptHere makes those events of a request durable that d has, under a map of cells.
+func (e *endpoint) acceptHere(in *arrival, d *hookonce.Verified, cellMap int64) (a answer, err error) {
+	header, err := e.headers.Encode(headerOf(in.Request, in.delivery))
 	if err != nil {
 		return answer{}, errHeaders
 	}
-	switch b := e.intake.batch(header, d, trace, now); b.left {
-	case 0:
-		return e.acknowledge(b.statuses.batch()), nil
-	case 1:
-		c, results, err := b.one(r.Context())
-		switch {
-		case err != nil:
-			return answer{}, err
-		case e.source.Sync:
-			return e.reply(r.Context(), c.entries[0], results[0], now)
-		}
-		return e.acknowledge(single(b.statuses.status(), c.events[0].Key)), nil
+	b := e.intake.batch(header, d, in.trace, in.now)
+	b.cellMap = cellMap
+	switch {
+	case b.left == 0:
+	case in.delivery.Len() == 1:
+		a, err = e.acceptOne(in, &b)
+		a.counts = b.statuses
+		return a, err
 	default:
-		if err := b.all(r.Context(), held); err != nil {
-			return answer{}, err
-		}
-		return e.acknowledge(b.statuses.batch()), nil
+		err = b.all(in.Context(), int64(len(in.raw)))
 	}
+	if err != nil {
+		return answer{}, err
+	}
+	a = e.acknowledge(b.statuses.batch())
+	a.counts = b.statuses
+	return a, nil
+}
+
+// acceptOne makes the event of a request that carries one durable.
+func (e *endpoint) acceptOne(in *arrival, b *batch) (answer, error) {
+	c, results, err := b.one(in.Context())
+	switch {
+	case err != nil:
+		return answer{}, err
+	case e.source.Sync:
+		return e.reply(in.Context(), c.entries[0], results[0], in.now)
+	}
+	return e.acknowledge(single(b.statuses.status(), c.events[0].Key)), nil
 }
 
 // headerOf returns the header that belongs to the events: that of the request, unless it came without a body and the

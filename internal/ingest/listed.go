@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -56,6 +57,13 @@ func (h *Handler) Ingest(ctx context.Context, ev *hookonce.Event) (journal.Resul
 	entry, err := (&Lister{intake: in, headers: e.headers}).Event(ev, now)
 	if err != nil {
 		return journal.Result{}, err
+	}
+	if e.cells != nil {
+		p, err := e.cells.Place(ctx, ev.Source, slices.Values([]*hookonce.Event{ev}), nil)
+		if err != nil || p.Here() == 0 {
+			return journal.Result{}, err
+		}
+		entry.CellMap = p.Map
 	}
 	room, ok := in.shares.queue(1, entry.Size())
 	if !ok {

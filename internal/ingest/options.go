@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/refusals"
@@ -141,6 +142,8 @@ type Options struct {
 	Tally *tally.Registry
 	// Watcher is told what becomes of every request. Nil: nobody is.
 	Watcher Watcher
+	// Cells are those that the events are divided among. Nil: all are accepted here.
+	Cells *cells.Cells
 	// Tracer makes the spans of requests and events. Nil: there are none.
 	Tracer *tracing.Tracer
 }

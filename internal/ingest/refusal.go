@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/body"
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/refusals"
@@ -70,6 +71,9 @@ var (
 	errTimeout     = unavailable("timeout", "It is not known in time whether the event is stored.")
 	errRowRefused  = unavailable("row_refused", "At least one event of this request could not be stored.")
 	errUnanswered  = unavailable("unanswered", "The application has not answered in time, or could not handle the event. It is stored, and the answer to it may come later.")
+	errCellAway    = unavailable("cell_away", "The part of this service that the event belongs to does not answer.")
+	errCellRefused = unavailable("cell_refused", "The part of this service that the event belongs to could not take it.")
+	errCellMap     = unavailable("cell_map", "It is not settled at this moment where the event belongs.")
 	errPanic       = unavailable("panic", "The request could not be handled.")
 	errUnspecified = unavailable("internal", "The request could not be handled.")
 )
@@ -115,7 +119,7 @@ func unverified(reason, detail string) *refusal {
 // allRefusals lists every refusal of a source, so that each has its counter before it first happens.
 func allRefusals() []*refusal {
 	all := []*refusal{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errNotAllowed,
-		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errUnanswered, errPanic, errUnspecified, errUnverified}
+		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errUnanswered, errCellAway, errCellRefused, errCellMap, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)
 	}
@@ -127,6 +131,8 @@ func refusalOf(err error) *refusal {
 	var p *refusal
 	var reject *hookonce.RejectError
 	switch {
+	case errors.Is(err, journal.ErrCellMap), errors.Is(err, cells.ErrMaps), errors.Is(err, cells.ErrNoMap), errors.Is(err, cells.ErrConflict):
+		return errCellMap
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &reject):
@@ -146,6 +152,10 @@ func refusalOf(err error) *refusal {
 		return errFull
 	case errors.Is(err, journal.ErrClosed):
 		return errClosed
+	case errors.Is(err, cells.ErrAway):
+		return errCellAway
+	case errors.Is(err, cells.ErrRefused), errors.Is(err, cells.ErrDisagree):
+		return errCellRefused
 	case errors.Is(err, journal.ErrUnavailable):
 		return errStore
 	case errors.Is(err, hookonce.ErrUnknownOutcome), errors.Is(err, context.DeadlineExceeded):

@@ -18,8 +18,8 @@ type Audit struct {
 	By, Reason string
 	Action     Action
 	// Filter says to what: a destination, which deliveries were replayed ([Replay.Text]), the fingerprint of alerts, with
-	// stars for any, what of which event was looked at, which effect or claim of the library was changed, or which source
-	// was compared with its sender's list.
+	// stars for any, what of which event was looked at, which effect or claim of the library was changed, which source
+	// was compared with its sender's list, or which cell was lost.
 	Filter string
 	// Count is how many deliveries a replay made due, or how many events were recovered; else 0.
 	Count int64
@@ -45,6 +45,8 @@ const (
 	ActionGiveBack Action = "give_back" // a claim of the library
 
 	ActionReconcile Action = "reconcile" // missing events of a source were stored from the sender's list, or asked for again
+
+	ActionForgetCell Action = "forget_cell" // a cell is lost, and is asked no more
 )
 
 // Record returns the audit log of a pause, or of its end.

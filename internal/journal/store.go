@@ -45,6 +45,10 @@ type Accepter interface {
 	// with which all later ones are compared. Of several that differ and come at once, one supplies it and the others
 	// are conflicts.
 	//
+	// A record with a [Event.CellMap] that is not the number of the store's newest map is refused with [ErrCellMap] in its
+	// result, a copy too, and leaves its neighbours stored. Only a [CellKeeper] takes such records, and those of several maps
+	// may be several transactions.
+	//
 	// A row that the database refuses for its content gets an error in its Result.Err and leaves its
 	// neighbours stored. Concurrent batches that share keys must not deadlock.
 	Accept(ctx context.Context, batch []*Record, now, lease time.Time) ([]Result, error)

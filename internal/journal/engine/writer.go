@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -147,6 +148,7 @@ func (w *writer) settled(r *journal.Record, res journal.Result, now, lease time.
 		w.schedule.note(now)
 	}
 	switch {
+	case errors.Is(res.Err, journal.ErrCellMap): // it is placed anew
 	case res.Err != nil:
 		w.opt.Logger.Error("journal: the store refused an event",
 			"source", r.Source, "key", r.Key, "type", r.Type, "error", res.Err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -105,22 +106,41 @@ func (a *acceptance) compare(i int, stored []byte) journal.Status {
 	return journal.Conflict
 }
 
-// store settles entries with different keys. A copy whose first was purged between the statements, or
-// lost its key, is new after all, so the rest is offered again.
+// store settles entries with different keys, of which those that were placed by one map of cells are stored together.
 func (a *acceptance) store(ctx context.Context, entries []int) error {
 	for len(entries) > 0 {
-		var copies []int
-		err := a.retry(ctx, "accepting", func() (err error) {
-			copies, err = a.insert(ctx, a.pool, entries)
-			if rowRefused(err) {
-				copies, err = a.bisect(ctx, entries)
+		number := a.batch[entries[0]].CellMap
+		var same, others []int
+		for _, i := range entries {
+			if a.batch[i].CellMap == number {
+				same = append(same, i)
+			} else {
+				others = append(others, i)
 			}
-			return err
-		})
-		if err != nil || len(copies) == 0 {
+		}
+		if err := a.storeUnder(ctx, number, same); err != nil {
 			return err
 		}
-		err = a.retry(ctx, "reading copies", func() (err error) {
+		entries = others
+	}
+	return nil
+}
+
+// storeUnder settles entries under one map. A copy whose first was purged between the statements, or
+// lost its key, is new after all, so the rest is offered again.
+func (a *acceptance) storeUnder(ctx context.Context, number int64, entries []int) error {
+	for onlyCopies := number == journal.CopiesOnly; len(entries) > 0; {
+		copies := entries
+		if !onlyCopies {
+			var err error
+			if copies, err = a.insertNew(ctx, number, entries); err != nil {
+				return err
+			}
+		}
+		if len(copies) == 0 {
+			return nil
+		}
+		err := a.retry(ctx, "reading copies", func() (err error) {
 			if err = a.release(ctx, copies); err == nil {
 				entries, err = a.resolve(ctx, copies)
 			}
@@ -129,19 +149,47 @@ func (a *acceptance) store(ctx context.Context, entries []int) error {
 		if err != nil {
 			return err
 		}
+		if onlyCopies {
+			a.misplace(entries)
+			return nil
+		}
 	}
 	return nil
+}
+
+// insertNew stores those of the entries whose keys are new, and returns the others. None of them is left if the map is not
+// the store's any more: all are answered so, copies too, because where those belong has to be found anew as well.
+func (a *acceptance) insertNew(ctx context.Context, number int64, entries []int) (rest []int, err error) {
+	err = a.retry(ctx, "accepting", func() (err error) {
+		rest, err = a.insert(ctx, a.pool, number, entries)
+		if rowRefused(err) {
+			rest, err = a.bisect(ctx, number, entries)
+		}
+		return err
+	})
+	if errors.Is(err, journal.ErrCellMap) {
+		a.misplace(entries)
+		return nil, nil
+	}
+	return rest, err
+}
+
+// misplace answers entries that do not belong here, as far as is known.
+func (a *acceptance) misplace(entries []int) {
+	for _, i := range entries {
+		a.results[i] = journal.Result{Err: journal.ErrCellMap}
+	}
 }
 
 // querier is a pool or a transaction.
 // insert stores the entries whose keys are new, in one statement, and returns those that need a second
 // one: the others, and logical duplicates whose deliveries another event stands for.
-func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (rest []int, err error) {
+func (a *acceptance) insert(ctx context.Context, db querier, number int64, entries []int) (rest []int, err error) {
 	c := newColumns(len(entries))
 	for _, i := range entries {
 		c.add(a.batch[i])
 	}
-	rows, err := a.query(ctx, db, c)
+	rows, err := a.query(ctx, db, number, c)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +198,9 @@ func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (res
 	var e earlier
 	if _, err := pgx.ForEachRow(rows, []any{&id, &e.id, &e.key}, func() error { special[id] = e; return nil }); err != nil {
 		return nil, err
+	}
+	if _, fenced := special[fencedID]; fenced {
+		return nil, journal.ErrCellMap
 	}
 	for _, i := range entries {
 		e, found := special[a.batch[i].ID]
@@ -161,13 +212,18 @@ func (a *acceptance) insert(ctx context.Context, db querier, entries []int) (res
 }
 
 // query runs the statement that stores the columns.
-func (a *acceptance) query(ctx context.Context, db querier, c *columns) (pgx.Rows, error) {
+func (a *acceptance) query(ctx context.Context, db querier, number int64, c *columns) (pgx.Rows, error) {
 	t := &c.logical
+	plain, accept := a.sql.plain, a.sql.accept
+	if number != 0 {
+		f := a.fenced(number)
+		plain, accept = f.plain, f.accept
+	}
 	if c.group == nil && c.listed == nil && t.id == nil {
-		return db.Query(ctx, a.sql.plain, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
+		return db.Query(ctx, plain, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
 			c.event, c.destination, c.hold, a.now, a.lease, c.header, c.body)
 	}
-	return db.Query(ctx, a.sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
+	return db.Query(ctx, accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
 		c.event, c.destination, c.hold, c.group, a.now, a.lease,
 		t.id, t.source, t.logical, t.key, t.drop, c.listed, c.origin, c.header, c.body)
 }

@@ -9,13 +9,13 @@ import (
 
 // bisect stores, in one transaction, the entries that the server does not refuse, gives the others
 // their error, and returns those whose keys are taken. It is for batches that failed as a whole.
-func (a *acceptance) bisect(ctx context.Context, entries []int) (copies []int, err error) {
+func (a *acceptance) bisect(ctx context.Context, number int64, entries []int) (copies []int, err error) {
 	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		copies = copies[:0]
 		if _, err := tx.Exec(ctx, setDurable); err != nil {
 			return err
 		}
-		return a.bisectWithin(ctx, tx, entries, &copies)
+		return a.bisectWithin(ctx, tx, number, entries, &copies)
 	})
 	return copies, err
 }
@@ -25,10 +25,10 @@ const setDurable = `SELECT set_config('synchronous_commit', 'on', true) WHERE cu
 
 // bisectWithin stores entries under a savepoint and, where that fails, tries each half by itself, down to
 // the rows that are at fault. The order stays ascending, so the locks are taken as everywhere else.
-func (a *acceptance) bisectWithin(ctx context.Context, tx pgx.Tx, entries []int, copies *[]int) error {
+func (a *acceptance) bisectWithin(ctx context.Context, tx pgx.Tx, number int64, entries []int, copies *[]int) error {
 	var taken []int
 	err := pgx.BeginFunc(ctx, tx, func(sp pgx.Tx) (err error) {
-		taken, err = a.insert(ctx, sp, entries)
+		taken, err = a.insert(ctx, sp, number, entries)
 		return err
 	})
 	switch {
@@ -43,8 +43,8 @@ func (a *acceptance) bisectWithin(ctx context.Context, tx pgx.Tx, entries []int,
 		return nil
 	}
 	half := len(entries) / 2
-	if err := a.bisectWithin(ctx, tx, entries[:half], copies); err != nil {
+	if err := a.bisectWithin(ctx, tx, number, entries[:half], copies); err != nil {
 		return err
 	}
-	return a.bisectWithin(ctx, tx, entries[half:], copies)
+	return a.bisectWithin(ctx, tx, number, entries[half:], copies)
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -48,6 +49,7 @@ type Store struct {
 	log     *slog.Logger
 	writer  int
 	turn    chan struct{} // to change alerts: one at a time
+	fence   atomic.Pointer[fencedStatements]
 }
 
 var _ journal.Store = (*Store)(nil)

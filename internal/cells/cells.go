@@ -1,0 +1,313 @@
+package cells
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Errors of placing and forwarding.
+var (
+	// ErrMaps says that another cell had another map. By now both have the newer one: place the events again.
+	ErrMaps = errors.New("cells: another cell has another map")
+	// ErrNoMap says that this cell does not know the maps yet that its configuration is the successor of.
+	ErrNoMap = errors.New("cells: the maps before the configured one are not known yet")
+	// ErrAway wraps why another cell did not answer. What it was handed may be stored there.
+	ErrAway = errors.New("cells: another cell does not answer")
+	// ErrRefused wraps why another cell did not take what it was handed.
+	ErrRefused = errors.New("cells: another cell refused the request")
+	// ErrDisagree says that two cells see different events in one request: they are configured differently, or another
+	// version of the program reads requests in another way.
+	ErrDisagree = errors.New("cells: two cells do not see the same events in a request")
+	// ErrHasEvents says that a first map would give away keys that are on record.
+	ErrHasEvents = errors.New("cells: the store has events already, which a first map with several cells would take for new elsewhere; begin with cells_map: 1 and weight: 0 for every other cell, and raise it when that runs")
+)
+
+// Known is [journal.Reconciler.Known], as it answers within this cell.
+type Known func(ctx context.Context, source string, keys []string) (map[string]journal.Known, error)
+
+// Options configure [Open]. All are needed unless it is said otherwise.
+type Options struct {
+	// Self is the name of this cell.
+	Self string
+	// Store keeps the maps, and is the fence.
+	Store journal.CellKeeper
+	// Known says what is on record here.
+	Known Known
+	// HasEvents reports whether the store has any event.
+	HasEvents func(ctx context.Context) (bool, error)
+	// Remembered says for how long the keys of a source are. 0: for ever.
+	Remembered func(source string) time.Duration
+	// Configured is the map of the configuration.
+	Configured Configured
+	// Peers carries requests to other cells.
+	Peers http.RoundTripper
+	// Now is the clock.
+	Now func() time.Time
+	// Logger receives what operators need to know.
+	Logger *slog.Logger
+	// Registerer receives the metrics. Nil: they are kept but not registered.
+	Registerer prometheus.Registerer
+}
+
+// Cells is a cell among others. Its methods are safe for concurrent use.
+type Cells struct {
+	opt     Options
+	client  *http.Client
+	metrics *metrics
+	state   atomic.Pointer[state]
+	told    atomic.Pointer[Configured]
+
+	changing sync.Mutex // of the state
+	mu       sync.Mutex
+	reached  map[string]error // what came of the last exchange with a cell
+	said     string           // of the configuration, in the log
+}
+
+// Open reads the maps of the store, and introduces that of the configuration if it is the next one. Errors wrap
+// [ErrConflict] or [ErrHasEvents] where the configured map cannot be, or are the store's.
+func Open(ctx context.Context, o Options) (*Cells, error) {
+	c := &Cells{opt: o, client: &http.Client{Transport: o.Peers, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		reached: map[string]error{}}
+	c.metrics = newMetrics()
+	if err := c.metrics.register(o.Registerer); err != nil {
+		return nil, err
+	}
+	c.state.Store(&state{chain: new(Chain)})
+	if err := c.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.Configure(ctx, o.Configured)
+}
+
+// Configure holds the map of a configuration against those on record, and introduces it if it is the next one. One that is
+// older is passed over: the store's is what counts. One whose predecessors are not known waits for them ([Cells.Run]).
+func (c *Cells) Configure(ctx context.Context, told Configured) error {
+	if err := c.introduce(ctx, told); err != nil {
+		return err
+	}
+	c.told.Store(&told)
+	return nil
+}
+
+func (c *Cells) introduce(ctx context.Context, told Configured) error {
+	s := c.state.Load()
+	newest := s.chain.Newest()
+	have := int64(0)
+	if newest != nil {
+		have = newest.Number
+	}
+	switch {
+	case told.Number == have && have > 0:
+		return told.conflict(newest)
+	case told.Number < have:
+		c.say(fmt.Sprintf("the configuration has cells_map %d, and map %d is on record; it is what counts: write it into the file ('hookonce cells status --yaml')", told.Number, have))
+		return nil
+	case told.Number > have+1:
+		c.say(fmt.Sprintf("the configuration has cells_map %d, and map %d is the newest that is known here; the ones between are asked for of the other cells", told.Number, have))
+		return nil
+	}
+	if err := c.checkFirst(ctx, told, have); err != nil {
+		return err
+	}
+	next, err := s.chain.Next(told)
+	if err != nil {
+		return err
+	}
+	if err := c.raise(ctx, []journal.CellMap{{Number: next.Number, Content: next.content, Since: c.opt.Now()}}); err != nil {
+		return err
+	}
+	if now := c.state.Load().chain.numbered(next.Number); now == nil || now.digest != next.digest {
+		return told.conflict(c.state.Load().chain.Newest()) // somebody else was first
+	}
+	c.opt.Logger.Info("cells: a map is introduced", "number", next.Number, "cells", names(next.Cells))
+	return nil
+}
+
+// checkFirst refuses a first map by which other cells own what may be on record here.
+func (c *Cells) checkFirst(ctx context.Context, told Configured, have int64) error {
+	others := slices.ContainsFunc(told.Cells, func(o Cell) bool { return o.Name != c.opt.Self && o.Weight > 0 })
+	if have > 0 || !others {
+		return nil
+	}
+	some, err := c.opt.HasEvents(ctx)
+	if err == nil && some {
+		err = ErrHasEvents
+	}
+	return err
+}
+
+// say logs what is to be known of the configuration, once until it is something else.
+func (c *Cells) say(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.said != text {
+		c.said = text
+		c.opt.Logger.Warn("cells: " + text)
+	}
+}
+
+// raise stores maps, and goes by them.
+func (c *Cells) raise(ctx context.Context, maps []journal.CellMap) error {
+	if err := c.opt.Store.RaiseCellMap(ctx, maps, nil); err != nil {
+		return err
+	}
+	return c.Refresh(ctx)
+}
+
+// Refresh goes by the maps that are in the store now.
+func (c *Cells) Refresh(ctx context.Context) error {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	r, err := c.opt.Store.CellRecord(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := newState(r)
+	if err != nil {
+		return err
+	}
+	before := c.state.Load().chain
+	c.state.Store(s)
+	if s.chain.ID() != before.ID() {
+		c.opt.Logger.Info("cells: another map counts from now on", "was", before.ID(), "is", s.chain.ID())
+	}
+	c.metrics.show(s, c.told.Load())
+	return nil
+}
+
+// Self is the name of this cell.
+func (c *Cells) Self() string { return c.opt.Self }
+
+// every is how often the store is looked at for a newer map, and patience how long a cell may take to answer what needs
+// one indexed read.
+const (
+	every     = time.Second
+	reachable = 5 * time.Second
+	patience  = 3 * time.Second
+)
+
+// Run goes by what the store and the other cells say until ctx ends: it takes over newer maps, tells others of them, and
+// notes when these confirm that they accept nothing under older ones.
+func (c *Cells) Run(ctx context.Context) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var group sync.WaitGroup
+	defer group.Wait()
+	busy := map[string]*atomic.Bool{}
+	last := map[string]time.Time{}
+	for {
+		c.upkeep(ctx)
+		for _, p := range c.state.Load().peers(c.opt.Self) {
+			if c.settled(p.Name) && c.opt.Now().Sub(last[p.Name]) < reachable {
+				continue
+			}
+			if busy[p.Name] == nil {
+				busy[p.Name] = new(atomic.Bool)
+			}
+			if b := busy[p.Name]; b.CompareAndSwap(false, true) {
+				last[p.Name] = c.opt.Now()
+				group.Go(func() { defer b.Store(false); c.visit(ctx, p) })
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// upkeep reads the store, and introduces what waits for its predecessors.
+func (c *Cells) upkeep(ctx context.Context) {
+	ask, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := c.Refresh(ask); err != nil {
+		return // the journal says that the store is away
+	}
+	told := c.told.Load()
+	if told == nil {
+		return
+	}
+	newest := c.state.Load().chain.Newest()
+	switch {
+	case newest == nil:
+		c.learnFromConfigured(ask, told)
+	case told.Number == newest.Number || told.Number == newest.Number+1:
+	default:
+		return
+	}
+	if err := c.introduce(ask, *told); err != nil && ctx.Err() == nil {
+		c.say(err.Error())
+	}
+}
+
+// learnFromConfigured asks the cells of the configuration for their maps, where none is known.
+func (c *Cells) learnFromConfigured(ctx context.Context, told *Configured) {
+	for _, p := range told.Cells {
+		if p.Name != c.opt.Self && c.state.Load().chain.Newest() == nil {
+			c.visit(ctx, p)
+		}
+	}
+}
+
+// settled reports whether a cell is known to have the newest map, and answered when it was asked last.
+func (c *Cells) settled(cell string) bool {
+	s := c.state.Load()
+	newest := s.chain.Newest()
+	if newest == nil {
+		return false
+	}
+	_, fenced := s.fencedAt(cell, newest.Number-1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err, asked := c.reached[cell]
+	return fenced && asked && err == nil
+}
+
+// visit exchanges maps with a cell.
+func (c *Cells) visit(ctx context.Context, p Cell) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := c.exchange(ctx, p)
+	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	c.note(p.Name, err)
+}
+
+// note remembers whether a cell can be reached, and logs when that changes.
+func (c *Cells) note(cell string, err error) {
+	c.mu.Lock()
+	before, known := c.reached[cell]
+	c.reached[cell] = err
+	c.mu.Unlock()
+	c.metrics.reached(cell, err == nil)
+	switch {
+	case err != nil && (!known || before == nil):
+		c.opt.Logger.Warn("cells: a cell does not answer, or does not agree", "cell", cell, "error", err)
+	case err == nil && known && before != nil:
+		c.opt.Logger.Info("cells: a cell answers again", "cell", cell)
+	}
+}
+
+// confirm notes that a cell accepts nothing under maps below the newest.
+func (c *Cells) confirm(ctx context.Context, cell string, number int64) error {
+	if _, known := c.state.Load().fencedAt(cell, number-1); known {
+		return nil
+	}
+	if err := c.opt.Store.ConfirmCell(ctx, journal.CellConfirmation{Cell: cell, Number: number, At: c.opt.Now()}); err != nil {
+		return err
+	}
+	return c.Refresh(ctx)
+}

@@ -1,0 +1,323 @@
+package cells
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// Placement says which events of a request are accepted where.
+type Placement struct {
+	// Map is for [journal.Event.CellMap] of the events that are accepted here.
+	Map   int64
+	chain string
+	here  Part
+	other []*Part
+	where []int32 // of each event: here, elsewhere or skipped
+	size  int64   // of the bodies of the events that are accepted here, in bytes
+}
+
+// Where an event of a request goes.
+const (
+	skipped   = -1 // it is another cell's, which whoever forwarded the request sees to
+	here      = 0
+	elsewhere = 1 // and above: the number of the part, from 1
+)
+
+// Part are those events of a request that one cell accepts.
+type Part struct {
+	Cell  string
+	Known bool // they are on record there
+	keys  []string
+}
+
+// Events is how many there are.
+func (p *Part) Events() int { return len(p.keys) }
+
+// id tells which events they are, so that two cells can tell that they see the same.
+func (p *Part) id() string {
+	h := sha256.New()
+	for _, k := range p.keys {
+		h.Write(strconv.AppendInt(nil, int64(len(k)), 10))
+		h.Write([]byte{':'})
+		h.Write([]byte(k))
+	}
+	return fmt.Sprintf("%d %s", len(p.keys), hex.EncodeToString(h.Sum(nil)[:16]))
+}
+
+// Here is how many events are accepted here.
+func (p *Placement) Here() int { return p.here.Events() }
+
+// Elsewhere are the parts that other cells accept.
+func (p *Placement) Elsewhere() []*Part { return p.other }
+
+// Select returns the verified request with those events alone that are accepted here.
+func (p *Placement) Select(d *hookonce.Verified) *hookonce.Verified {
+	if p.Here() == len(p.where) {
+		return d
+	}
+	own := *d
+	if d.Batch == nil {
+		own.Events = nil
+		for i := range d.Events {
+			if p.where[i] == here {
+				own.Events = append(own.Events, d.Events[i])
+			}
+		}
+		return &own
+	}
+	own.Batch = &hookonce.Batch{Len: p.Here(), Size: p.size, All: func(yield func(*hookonce.Event) bool) {
+		i := 0
+		for ev := range d.Batch.All {
+			if i < len(p.where) && p.where[i] == here && !yield(ev) {
+				return
+			}
+			i++
+		}
+	}}
+	return &own
+}
+
+// recorded is the key under which an event is on record.
+func recorded(ev *hookonce.Event) string {
+	if ev.Coalesce {
+		return journal.CoalesceKey(ev.Key)
+	}
+	return ev.Key
+}
+
+// moved is an event that is to be accepted here, and that another cell may have on record.
+type moved struct {
+	at      int
+	key     string
+	formers []string
+}
+
+// Place says where the events of a request belong. hop is how it came from another cell; nil: it came from its sender.
+//
+// The owner by the newest map asks for what it would accept as new and another cell may know. Errors: [ErrMaps], after which
+// the events are to be placed again, [ErrAway], [ErrDisagree], [ErrNoMap] and what the store says.
+func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hookonce.Event], hop *Hop) (*Placement, error) {
+	s := c.state.Load()
+	newest := s.chain.Newest()
+	if newest == nil {
+		return nil, ErrNoMap
+	}
+	if hop != nil && hop.Map != s.chain.ID() {
+		return nil, ErrMaps
+	}
+	t := &placing{Cells: c, state: s, source: source, hop: hop, Placement: Placement{Map: newest.Number, chain: s.chain.ID()}}
+	t.asked = s.asked(c.opt.Self, c.opt.Remembered(source), c.opt.Now())
+	for ev := range events {
+		t.add(newest, ev)
+	}
+	if err := t.settle(ctx); err != nil {
+		return nil, err
+	}
+	if meant := t.meant(); hop != nil && hop.Part != meant.id() {
+		return nil, fmt.Errorf("%w: cell %s sees %s here, and this cell sees %s", ErrDisagree, hop.From, hop.Part, meant.id())
+	}
+	return &t.Placement, nil
+}
+
+// placing is one call of Place.
+type placing struct {
+	*Cells
+	Placement
+	state  *state
+	source string
+	hop    *Hop
+	asked  []Asked
+	open   []moved
+	keys   []string // of all events
+	sizes  []int64
+}
+
+// add places an event by the newest map.
+func (t *placing) add(newest *Map, ev *hookonce.Event) {
+	at := len(t.where)
+	t.where = append(t.where, skipped)
+	t.keys, t.sizes = append(t.keys, recorded(ev)), append(t.sizes, int64(len(ev.Body)))
+	owner := newest.Owner(t.source, ev.Key, ev.Scope)
+	mine := owner == "" || owner == t.opt.Self
+	switch {
+	case t.hop != nil && t.hop.Known:
+		if owner == t.hop.From && ev.Key != "" {
+			t.open = append(t.open, moved{at: at, key: recorded(ev)})
+		}
+	case !mine && t.hop == nil:
+		t.where[at] = t.part(owner, false)
+	case mine && (owner != "" || t.hop == nil):
+		t.where[at] = here
+		if ev.Key == "" || len(t.asked) == 0 {
+			return
+		}
+		if formers := t.state.formers(t.asked, t.opt.Self, t.source, ev.Key, ev.Scope); len(formers) > 0 {
+			t.open = append(t.open, moved{at, recorded(ev), formers})
+		}
+	}
+}
+
+// part returns the number of the part that a cell accepts.
+func (t *placing) part(cell string, known bool) int32 {
+	i := slices.IndexFunc(t.other, func(p *Part) bool { return p.Cell == cell && p.Known == known })
+	if i < 0 {
+		i = len(t.other)
+		t.other = append(t.other, &Part{Cell: cell, Known: known})
+	}
+	return int32(i + elsewhere)
+}
+
+// settle decides what has to be asked, and says which events are in which part.
+func (t *placing) settle(ctx context.Context) error {
+	if len(t.open) > 0 {
+		if err := t.ask(ctx); err != nil {
+			return err
+		}
+	}
+	if t.hop != nil && t.hop.Known {
+		t.Map = journal.CopiesOnly
+	}
+	for i, w := range t.where {
+		switch {
+		case w == here:
+			t.here.keys = append(t.here.keys, t.keys[i])
+			t.size += t.sizes[i]
+		case w >= elsewhere:
+			p := t.other[w-elsewhere]
+			p.keys = append(p.keys, t.keys[i])
+		}
+	}
+	t.other = slices.DeleteFunc(t.other, func(p *Part) bool { return len(p.keys) == 0 })
+	return nil
+}
+
+// meant are the events that whoever handed the request on has to mean: all that this cell sees to.
+func (t *placing) meant() *Part {
+	p := new(Part)
+	for i, w := range t.where {
+		if w != skipped {
+			p.keys = append(p.keys, t.keys[i])
+		}
+	}
+	return p
+}
+
+// ask looks for keys that may be on record here, and then for those that are not at the cells that owned them.
+func (t *placing) ask(ctx context.Context) error {
+	local, err := known(ctx, t.opt.Known, t.source, t.open)
+	if err != nil {
+		return fmt.Errorf("%w: %w", journal.ErrUnavailable, err)
+	}
+	if t.hop != nil && t.hop.Known {
+		for _, m := range t.open {
+			if local[m.key] {
+				t.where[m.at] = here
+			}
+		}
+		return nil
+	}
+	questions := map[string][]moved{}
+	for _, m := range t.open {
+		if !local[m.key] {
+			for _, f := range m.formers {
+				questions[f] = append(questions[f], m)
+			}
+		}
+	}
+	found := map[string]map[string]bool{}
+	for f := range questions {
+		found[f] = map[string]bool{}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for f, of := range questions {
+		group.Go(func() error {
+			there, err := known(ctx, func(ctx context.Context, source string, keys []string) (map[string]journal.Known, error) {
+				return t.askCell(ctx, t.state, f, source, keys)
+			}, t.source, of)
+			for k := range there {
+				found[f][k] = true
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for f, of := range questions {
+		for _, m := range of {
+			if found[f][m.key] && t.where[m.at] == here {
+				t.where[m.at] = t.part(f, true)
+			}
+		}
+	}
+	return nil
+}
+
+// known asks for keys, so many at a time.
+func known(ctx context.Context, ask Known, source string, of []moved) (map[string]bool, error) {
+	all := map[string]bool{}
+	for part := range slices.Chunk(of, journal.MaxKnown) {
+		keys := make([]string, len(part))
+		for i, m := range part {
+			keys[i] = m.key
+		}
+		found, err := ask(ctx, source, keys)
+		if err != nil {
+			return nil, err
+		}
+		for k := range found {
+			all[k] = true
+		}
+	}
+	return all, nil
+}
+
+// KnownAnywhere is Known of all cells: what is on record of keys in any of them. It fails where one of them does not answer.
+func (c *Cells) KnownAnywhere(ctx context.Context, source string, keys []string) (map[string]journal.Known, error) {
+	all, err := c.opt.Known(ctx, source, keys)
+	if err != nil {
+		return nil, err
+	}
+	for try := 1; ; try++ {
+		err := c.askAll(ctx, source, keys, all)
+		if err == nil || !errors.Is(err, ErrMaps) || try == MaxTries {
+			return all, err
+		}
+	}
+}
+
+// askAll adds what other cells know.
+func (c *Cells) askAll(ctx context.Context, source string, keys []string, all map[string]journal.Known) error {
+	s := c.state.Load()
+	if s.chain.Newest() == nil {
+		return ErrNoMap
+	}
+	for _, p := range s.peers(c.opt.Self) {
+		missing := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { _, known := all[k]; return known })
+		if len(missing) == 0 {
+			return nil
+		}
+		found, err := c.askCell(ctx, s, p.Name, source, missing)
+		if err != nil {
+			return err
+		}
+		for k, v := range found {
+			all[k] = v
+		}
+	}
+	return nil
+}
+
+// MaxTries is how often the events of a request are placed, if maps change meanwhile.
+const MaxTries = 4

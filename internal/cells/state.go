@@ -1,0 +1,117 @@
+package cells
+
+import (
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// state is what a cell knows of cells at a moment. It is not changed.
+type state struct {
+	chain *Chain
+	// confirmed has by cell, by number, since when the cell accepts nothing under maps below it. Sorted by number.
+	confirmed map[string][]journal.CellConfirmation
+}
+
+func newState(r journal.CellRecord) (*state, error) {
+	chain, err := NewChain(r.Maps)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{chain: chain, confirmed: map[string][]journal.CellConfirmation{}}
+	for _, c := range r.Confirmations {
+		s.confirmed[c.Cell] = append(s.confirmed[c.Cell], c)
+	}
+	return s, nil
+}
+
+// fencedAt says since when a cell is known to accept nothing under the map of that number, or below.
+func (s *state) fencedAt(cell string, number int64) (at time.Time, known bool) {
+	for _, c := range s.confirmed[cell] {
+		if c.Number > number && (!known || c.At.Before(at)) {
+			at, known = c.At, true
+		}
+	}
+	return at, known
+}
+
+// Asked is a cell that owned keys by an earlier map, and has to be asked for those that it owned.
+type Asked struct {
+	Cell string
+	Map  int64 // by which it owned them
+	// Until is when what it accepted is forgotten everywhere; zero: for ever, or not known yet, because the cell
+	// has not Confirmed that it accepts nothing under that map any more.
+	Until     time.Time
+	Confirmed bool
+}
+
+// asked returns whom a cell has to ask at now for keys that are remembered for so long (0: for ever), newest map first.
+func (s *state) asked(self string, remembered time.Duration, now time.Time) (all []Asked) {
+	newest := s.chain.Newest()
+	if newest == nil {
+		return nil
+	}
+	for _, m := range slices.Backward(s.chain.maps[:len(s.chain.maps)-1]) {
+		for _, c := range m.Cells {
+			if c.Weight == 0 || c.Name == self || newest.lost(c.Name) {
+				continue
+			}
+			a := Asked{Cell: c.Name, Map: m.Number}
+			at, known := s.fencedAt(c.Name, m.Number)
+			if known {
+				a.Confirmed = true
+				if remembered > 0 {
+					a.Until = at.Add(remembered)
+				}
+				if remembered > 0 && !now.Before(a.Until) {
+					continue
+				}
+			}
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// formers returns the cells that have to be asked for a key, each once.
+func (s *state) formers(asked []Asked, self, source, key, scope string) (cells []string) {
+	var m *Map
+	owner := ""
+	for _, a := range asked {
+		if m == nil || m.Number != a.Map {
+			m = s.chain.numbered(a.Map)
+			owner = m.Owner(source, key, scope)
+		}
+		if a.Cell == owner && owner != self && !slices.Contains(cells, owner) {
+			cells = append(cells, owner)
+		}
+	}
+	return cells
+}
+
+// peers are all cells that are talked to: those of any map that were not given up, as the newest map that has them says.
+func (s *state) peers(self string) (all []Cell) {
+	newest := s.chain.Newest()
+	if newest == nil {
+		return nil
+	}
+	for _, m := range slices.Backward(s.chain.maps) {
+		for _, c := range m.Cells {
+			if c.Name != self && !newest.lost(c.Name) && !slices.ContainsFunc(all, func(p Cell) bool { return p.Name == c.Name }) {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// peer returns the cell of that name.
+func (s *state) peer(name string) (Cell, bool) {
+	for _, c := range s.peers("") {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return Cell{}, false
+}

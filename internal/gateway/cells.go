@@ -1,0 +1,192 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/cells"
+	"github.com/hookonce/hookonce/internal/connlimit"
+	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// cellPlan is the cell that a gateway belongs to. There is none without a name.
+type cellPlan struct {
+	name, listen string
+	configured   cells.Configured
+	server       *tls.Config
+	peers        *http.Transport
+	remembered   map[string]time.Duration // by source
+}
+
+// planCells turns what is configured of cells into a plan. Sources and destinations are planned.
+func (p *plan) planCells() {
+	cfg := p.cfg
+	if cfg.Cell == "" {
+		return
+	}
+	c := &p.cell
+	c.name, c.listen, c.remembered = cfg.Cell, cfg.CellListen, map[string]time.Duration{}
+	c.configured.Number = int64(cfg.CellsMap)
+	for _, cell := range cfg.Cells {
+		c.configured.Cells = append(c.configured.Cells, cells.Cell{Name: cell.Name, URL: cell.URL, Weight: uint32(cell.Weight)})
+	}
+	for i := range p.ingest.Sources {
+		s := &p.ingest.Sources[i]
+		c.configured.Sources = append(c.configured.Sources, s.Name)
+		if p.byScope(s) {
+			c.configured.ByScope = append(c.configured.ByScope, s.Name)
+		}
+	}
+	for i := range cfg.Sources {
+		c.remembered[cfg.Sources[i].Name] = cfg.RetentionOf(&cfg.Sources[i]).IDs
+	}
+	client := cfg.CellTLS.Config()
+	if client == nil {
+		client = new(tls.Config) // the secrets were left unread
+	}
+	c.peers = &http.Transport{
+		TLSClientConfig: client, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 5 * time.Second,
+		DialContext: (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+	}
+	c.server = client.Clone()
+	c.server.ClientCAs, c.server.ClientAuth = client.RootCAs, tls.RequireAndVerifyClientCert
+}
+
+// byScope reports whether events of a source that are about the same have to be in one cell.
+func (p *plan) byScope(s *ingest.Source) bool {
+	if len(s.DropLogicalDuplicates) > 0 && !s.Sync {
+		return true
+	}
+	return slices.ContainsFunc(s.Routes, func(r ingest.Route) bool {
+		return slices.ContainsFunc(r.To, func(name string) bool {
+			d := p.journal.Destinations[name]
+			return d.Ordered || d.Stale
+		})
+	})
+}
+
+// maxCellConnections is how many connections other cells may have: their certificates are signed by ours.
+const maxCellConnections = 1024
+
+// celled is the cell that a gateway belongs to. Nothing if there is none.
+type celled struct {
+	*cells.Cells
+	listener *listener
+	cancel   context.CancelFunc
+	done     chan struct{}
+}
+
+// listenCells binds the address for other cells.
+func (g *Gateway) listenCells(p *plan) (err error) {
+	if p.cell.name == "" {
+		return nil
+	}
+	limits := defaultLimits(connlimit.Limits{Max: maxCellConnections, PerAddress: maxCellConnections}, spareAdmin)
+	g.cells.listener, err = listen("cell_listen", p.cell.listen, p.cell.server, limits, g.connections, g.opt.strange)
+	return err
+}
+
+// errNoCells says that a store has no cells.
+var errNoCells = errors.New("cells need a store on Postgres")
+
+// openCells reads the maps of the store, and introduces that of the configuration.
+func (g *Gateway) openCells(ctx context.Context, p *plan) (err error) {
+	if p.cell.name == "" {
+		return nil
+	}
+	o, err := p.cellOptions(g.store, g.journal.Known, g.opt)
+	if err != nil {
+		return err
+	}
+	o.Remembered = func(source string) time.Duration { return g.wired.Load().cell.remembered[source] }
+	o.Peers, o.Registerer = cellPeers{g}, g.opt.Registry
+	if g.cells.Cells, err = cells.Open(ctx, o); err != nil {
+		return fmt.Errorf("cells: %w", err)
+	}
+	return nil
+}
+
+// cellOptions are those of the cell of a store.
+func (p *plan) cellOptions(s *journalStore, known cells.Known, o Options) (cells.Options, error) {
+	keeper, ok := s.Store.(journal.CellKeeper)
+	if !ok {
+		return cells.Options{}, errNoCells
+	}
+	return cells.Options{
+		Self: p.cell.name, Store: keeper, Known: known, Configured: p.cell.configured, Peers: p.cell.peers, Now: o.Now, Logger: o.Logger,
+		HasEvents: func(ctx context.Context) (bool, error) {
+			some, err := s.Arrivals(ctx, 0, 1)
+			return len(some) > 0, err
+		},
+		Remembered: func(source string) time.Duration { return p.cell.remembered[source] },
+	}, nil
+}
+
+// cellPeers carries requests to other cells, with the certificates of the moment.
+type cellPeers struct{ g *Gateway }
+
+func (c cellPeers) RoundTrip(r *http.Request) (*http.Response, error) {
+	return c.g.wired.Load().cell.peers.RoundTrip(r)
+}
+
+// serveCells begins to answer other cells, and to speak to them.
+func (g *Gateway) serveCells() {
+	if g.cells.Cells == nil {
+		return
+	}
+	g.serve(g.cells.listener, g.cells.Handler(ingest.PathPrefix, g.handler.Forwarded()))
+	ctx, cancel := context.WithCancel(context.Background())
+	g.cells.cancel, g.cells.done = cancel, make(chan struct{})
+	go func() {
+		defer close(g.cells.done)
+		g.cells.Run(ctx)
+	}()
+}
+
+// configure introduces the map of another configuration, before that is used.
+func (c *celled) configure(ctx context.Context, next *plan) error {
+	if c.Cells == nil {
+		return nil
+	}
+	return c.Configure(ctx, next.cell.configured)
+}
+
+// reload shows other certificates from the next connection on.
+func (c *celled) reload(before, next *plan) {
+	if c.Cells == nil {
+		return
+	}
+	c.listener.certificates.Store(next.cell.server)
+	before.cell.peers.CloseIdleConnections()
+}
+
+// stop ends what is said to other cells without being asked.
+func (c *celled) stop() {
+	if c.cancel != nil {
+		c.cancel()
+		<-c.done
+	}
+}
+
+// known is what is on record of keys, in any cell.
+func (g *Gateway) known(ctx context.Context, source string, keys []string) (map[string]journal.Known, error) {
+	if g.cells.Cells == nil {
+		return g.journal.Known(ctx, source, keys)
+	}
+	return g.cells.KnownAnywhere(ctx, source, keys)
+}
+
+// CellAddr returns the address that other cells speak to, nil if there are none.
+func (g *Gateway) CellAddr() net.Addr {
+	if g.cells.listener == nil {
+		return nil
+	}
+	return g.cells.listener.Addr()
+}

@@ -1,0 +1,229 @@
+package ingest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookonce/hookonce/internal/body"
+	"github.com/hookonce/hookonce/internal/cells"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/refusals"
+)
+
+// acceptPlaced has the events of a request accepted by the cells that they belong to. Where maps change meanwhile it begins
+// again, which is safe: what was stored before is on record.
+func (e *endpoint) acceptPlaced(in *arrival) (a answer, err error) {
+	left := e.patience() - e.now().Sub(in.now)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(in.Context()), left)
+	defer cancel()
+	for range cells.MaxTries {
+		a, err = e.acceptIn(ctx, in)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return a, err
+		case errors.Is(err, journal.ErrCellMap):
+			if err := e.cells.Refresh(ctx); err != nil {
+				return a, fmt.Errorf("%w: %w", journal.ErrUnavailable, err)
+			}
+		case !errors.Is(err, cells.ErrMaps) || in.hop != nil && !e.cells.Has(ctx, in.hop):
+			return a, err
+		}
+	}
+	return a, err
+}
+
+// patience is how long a request may take whose events another cell accepts.
+func (e *endpoint) patience() time.Duration { return max(e.intake.acceptTimeout, e.source.Deadline) }
+
+// acceptIn has the events accepted where they belong by the maps of this moment.
+func (e *endpoint) acceptIn(ctx context.Context, in *arrival) (answer, error) {
+	p, err := e.cells.Place(ctx, e.source.Name, in.delivery.All(), in.hop)
+	if err != nil {
+		return answer{}, err
+	}
+	others := p.Elsewhere()
+	switch {
+	case len(others) == 0:
+		return e.acceptHere(in, p.Select(in.delivery), p.Map)
+	case len(others) == 1 && p.Here() == 0:
+		a, err := e.hand(ctx, in, p, others[0])
+		return passed(a), err
+	}
+	return e.acceptDivided(ctx, in, p)
+}
+
+// acceptDivided has several cells accept each a part of a request, and answers when all have. After an error the sender
+// comes again, and what was accepted is a duplicate then.
+func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Placement) (answer, error) {
+	parts := p.Elsewhere()
+	counts := make([]statusCounts, len(parts)+1)
+	group, ctx := errgroup.WithContext(ctx)
+	for i, part := range parts {
+		group.Go(func() error {
+			a, err := e.hand(ctx, in, p, part)
+			if err == nil {
+				err = counts[i].read(a.Counts)
+			}
+			return err
+		})
+	}
+	var failed error
+	if p.Here() > 0 {
+		var own answer
+		own, failed = e.acceptHere(in, p.Select(in.delivery), p.Map)
+		counts[len(parts)] = own.counts
+	}
+	if err := group.Wait(); err != nil || failed != nil {
+		return answer{}, errors.Join(failed, err)
+	}
+	var sum statusCounts
+	for _, c := range counts {
+		sum.join(c)
+	}
+	a := e.acknowledge(sum.batch())
+	a.counts = sum
+	return a, nil
+}
+
+// hand hands a request to the cell that accepts a part of it.
+func (e *endpoint) hand(ctx context.Context, in *arrival, p *cells.Placement, part *cells.Part) (*cells.Answer, error) {
+	r := in.Request
+	return e.cells.Forward(ctx, p, part, cells.Request{
+		Source: e.source.Name, Method: r.Method, URL: SeenURL(r), Address: e.allowlist.from(r), Header: r.Header, Body: in.raw,
+	}, maxPassed)
+}
+
+// maxPassed is more than an answer of a destination that is passed on has, in bytes.
+const maxPassed = 2 << 20
+
+// passed is the answer of another cell in the form of ours.
+func passed(a *cells.Answer) answer {
+	if a == nil {
+		return answer{}
+	}
+	own := answer{status: a.Status, header: a.Header, body: a.Body}
+	if _, ok := own.header["Content-Type"]; !ok {
+		own.header["Content-Type"] = nil // or the server would guess one
+	}
+	_ = own.counts.read(a.Counts) // for the cell that has handed it on to this one
+	return own
+}
+
+// text and read carry counts to another cell.
+func (t *statusCounts) text() string {
+	return cells.Counts(t.accepted, t.duplicates, t.conflicts, t.unkeyed, t.unprotected)
+}
+
+func (t *statusCounts) read(text string) error {
+	return cells.ReadCounts(text, &t.accepted, &t.duplicates, &t.conflicts, &t.unkeyed, &t.unprotected)
+}
+
+// join adds other counts.
+func (t *statusCounts) join(o statusCounts) {
+	t.accepted += o.accepted
+	t.duplicates += o.duplicates
+	t.conflicts += o.conflicts
+	t.unkeyed += o.unkeyed
+	t.unprotected += o.unprotected
+}
+
+// Forwarded answers what other cells hand on, under the paths of the sources. Who calls it is known to be a cell.
+func (h *Handler) Forwarded() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		doors := h.doors.Load()
+		e, ok := doors.endpoints[sourceName(r.URL.Path)]
+		if !ok {
+			cells.Mark(w.Header(), "", errUnknownSource.Reason)
+			doors.unknown.refuse(w, r, glimpse{}, errUnknownSource)
+			return
+		}
+		e.serveHop(w, r)
+	})
+}
+
+// serveHop answers another cell.
+func (e *endpoint) serveHop(w http.ResponseWriter, outer *http.Request) {
+	hop, err := cells.HopOf(outer)
+	if err != nil || e.cells == nil {
+		cells.Mark(w.Header(), "", errUnspecified.Reason)
+		e.refuse(w, outer, glimpse{}, errors.Join(errUnspecified, err))
+		return
+	}
+	start := e.now()
+	e.metrics.receivedAt(start)
+	var seen glimpse
+	a, r, err := e.handleHop(w, outer, hop, start, &seen)
+	end := e.now()
+	e.metrics.seconds.Observe(end.Sub(start).Seconds())
+	switch {
+	case err == nil:
+		cells.Mark(w.Header(), a.counts.text(), "")
+		a.write(w)
+	case errors.Is(err, cells.ErrMaps):
+		e.cells.ServeMaps(w)
+	default:
+		cells.Mark(w.Header(), "", refusalOf(err).Reason)
+		e.refuse(w, r, seen, err)
+	}
+}
+
+// handleHop takes a request that another cell hands on: it is verified again, and those of its events are accepted that
+// belong here. It returns the request as its sender sent it.
+func (e *endpoint) handleHop(w http.ResponseWriter, outer *http.Request, hop *cells.Hop, now time.Time, seen *glimpse) (a answer, r *http.Request, err error) {
+	r = outer
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{p, debug.Stack()}
+		}
+	}()
+	inner, err := sent(outer, hop)
+	if err != nil {
+		return a, r, err
+	}
+	held := e.shares.reading.hold(e.allowlist.address(inner), w)
+	defer held.release()
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(e.bodyTimeout))
+	whole, err := body.Read(outer, e.source.MaxBody+cells.MaxHead, held)
+	if !held.complete() {
+		return a, r, errCrowded
+	}
+	if err != nil {
+		return a, r, err
+	}
+	var raw []byte
+	if inner.Header, raw, err = cells.Split(whole); err != nil {
+		return a, r, err
+	}
+	r = inner
+	trace := e.trace.Request(r, now)
+	a, err = e.take(r, raw, held, trace, now, hop)
+	if err != nil {
+		seen.key, seen.body = e.unverifiedKey(r, raw), refusals.BodyOf(raw)
+	}
+	trace.End(a.status, e.now())
+	return a, r, err
+}
+
+// sent is the request as its sender sent it, without its header and body.
+func sent(outer *http.Request, hop *cells.Hop) (*http.Request, error) {
+	at, err := url.Parse(hop.URL)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnspecified, err)
+	}
+	r := (&http.Request{
+		Method: hop.Method, URL: at, Host: at.Host, Body: http.NoBody, RemoteAddr: hop.Address,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
+	}).WithContext(outer.Context())
+	if at.Scheme == "https" {
+		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
+	}
+	return r, nil
+}

@@ -1,0 +1,205 @@
+package pg_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+)
+
+func cellMaps(numbers ...int64) (maps []journal.CellMap) {
+	for _, n := range numbers {
+		maps = append(maps, journal.CellMap{Number: n, Content: fmt.Sprint("map ", n), Since: time.UnixMicro(n * 1e6)})
+	}
+	return maps
+}
+
+func placed(id int64, key string, number int64) *journal.Record {
+	return &journal.Record{ID: id, Event: &journal.Event{
+		Source: "stripe", Key: key, Digest: []byte("d"), Destinations: []string{"app"}, ReceivedAt: time.Now(), CellMap: number,
+	}}
+}
+
+func mustRaise(t testing.TB, s *pg.Store, numbers ...int64) {
+	t.Helper()
+	if err := s.RaiseCellMap(context.Background(), cellMaps(numbers...), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Maps are kept by number without a gap, and one that is there never changes.
+func TestCellMaps(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.DSN(t), "")
+	ctx := t.Context()
+	mustRaise(t, s, 4, 5)
+	if err := s.RaiseCellMap(ctx, cellMaps(7), nil); !errors.Is(err, journal.ErrCellMap) {
+		t.Errorf("a map that does not follow: %v", err)
+	}
+	audit := &journal.Audit{At: time.Now(), By: "test", Reason: "lost", Action: journal.ActionForgetCell, Filter: "us"}
+	other := cellMaps(5, 6)
+	other[0].Content = "other"
+	for range 2 { // the second time changes nothing
+		if err := s.RaiseCellMap(ctx, other, audit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, at := range []int64{9, 11} {
+		if err := s.ConfirmCell(ctx, journal.CellConfirmation{Cell: "us", Number: 5, At: time.Unix(at, 0)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := s.CellRecord(ctx)
+	if err != nil || len(r.Maps) != 3 || r.Maps[1].Content != "map 5" || r.Maps[2].Number != 6 || !r.Maps[0].Since.Equal(time.Unix(4, 0)) {
+		t.Errorf("on record are %+v, %v", r.Maps, err)
+	}
+	if len(r.Confirmations) != 1 || !r.Confirmations[0].At.Equal(time.Unix(9, 0)) {
+		t.Errorf("confirmed are %+v; want the first time", r.Confirmations)
+	}
+	if audits, err := s.Audits(ctx, 0, 10); err != nil || len(audits) != 1 || audits[0].Filter != "us" {
+		t.Errorf("audits %+v, %v; want one", audits, err)
+	}
+}
+
+// What was placed by another map is refused by itself: its neighbours are stored, and so is what has no map.
+func TestOtherMapsAreRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t, pgtest.DSN(t), "")
+	ctx, now := t.Context(), time.Now()
+	mustRaise(t, s, 6, 7)
+	if _, err := s.Accept(ctx, []*journal.Record{placed(1, "known", 7)}, now, now); err != nil {
+		t.Fatal(err)
+	}
+	ordered := placed(7, "ordered", 6) // takes the other statement
+	ordered.Resource, ordered.Ordered = "r", []string{"app"}
+	batch := []*journal.Record{
+		placed(2, "new", 7), placed(3, "old map", 6), placed(4, "later map", 8), placed(5, "none", 0), placed(6, "", 6), ordered,
+		placed(8, "known", journal.CopiesOnly), placed(9, "unknown", journal.CopiesOnly), placed(10, "known", 6), placed(11, "new", 6), placed(12, "\x00", 7),
+	}
+	results, err := s.Accept(ctx, batch, now, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []journal.Status{journal.Accepted, "", "", journal.Accepted, "", "", journal.Duplicate, "", journal.Duplicate, journal.Duplicate, ""} {
+		r := results[i]
+		if i == 10 {
+			if r.Err == nil || errors.Is(r.Err, journal.ErrCellMap) {
+				t.Errorf("a row that is refused for its content: %v", r.Err)
+			}
+			continue
+		}
+		if r.Status != want || (want == "") != errors.Is(r.Err, journal.ErrCellMap) {
+			t.Errorf("%q under map %d: %q, %v; want %q", batch[i].Key, batch[i].CellMap, r.Status, r.Err, want)
+		}
+	}
+	known, err := s.Known(ctx, "stripe", []string{"new", "old map", "later map", "none", "ordered", "unknown"})
+	if err != nil || len(known) != 2 {
+		t.Errorf("on record are %v, %v; want what was accepted", known, err)
+	}
+}
+
+// The fence: when a map is stored, what was accepted before it can be read, and nothing more is accepted under the
+// one before. Many accept without a pause, in several processes, and the map gets its turn all the same.
+func TestNothingIsAcceptedUnderAnOldMap(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	const gateways, maps = 4, 12
+	asker := open(t, dsn, "")
+	mustRaise(t, asker, 1)
+	var ids, number atomic.Int64
+	number.Store(1)
+	accepted := make([]sync.Map, maps+2) // by map: the keys that were acknowledged
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for range gateways {
+		s := open(t, dsn, "")
+		group.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				under, now := number.Load(), time.Now()
+				var batch []*journal.Record
+				for range 5 {
+					id := ids.Add(1)
+					batch = append(batch, placed(id, fmt.Sprint("evt_", id), under))
+				}
+				results, err := s.Accept(context.Background(), batch, now, now)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for i, r := range results {
+					if r.Status == journal.Accepted {
+						accepted[under].Store(batch[i].Key, true)
+					}
+				}
+			}
+		})
+	}
+	counted := func(under int64) (keys []string, err error) {
+		r, err := asker.CellRecord(t.Context())
+		if err != nil || len(r.Maps) == 0 {
+			return nil, err
+		}
+		last := ids.Load() + 1
+		for id := range last {
+			keys = append(keys, fmt.Sprint("evt_", id))
+		}
+		known := map[string]journal.Known{}
+		for len(keys) > 0 {
+			n := min(len(keys), journal.MaxKnown)
+			some, err := asker.Known(t.Context(), "stripe", keys[:n])
+			if err != nil {
+				return nil, err
+			}
+			for k, v := range some {
+				known[k] = v
+			}
+			keys = keys[n:]
+		}
+		for k := range known {
+			keys = append(keys, k)
+		}
+		return keys, nil
+	}
+	read := make([]map[string]bool, maps+2)
+	for next := int64(2); next <= maps; next++ {
+		time.Sleep(20 * time.Millisecond) // of acceptance under the map before
+		mustRaise(t, asker, next)
+		keys, err := counted(next - 1) // the number that gateways go by is not changed yet: all of them are late
+		if err != nil {
+			t.Fatal(err)
+		}
+		read[next] = map[string]bool{}
+		for _, k := range keys {
+			read[next][k] = true
+		}
+		time.Sleep(20 * time.Millisecond) // in which those that are late go on trying
+		number.Store(next)
+	}
+	close(stop)
+	group.Wait()
+	total := 0
+	for next := int64(2); next <= maps; next++ {
+		accepted[next-1].Range(func(key, _ any) bool {
+			total++
+			if !read[next][key.(string)] {
+				t.Errorf("%s was accepted under map %d, and could not be read when map %d was stored", key, next-1, next)
+			}
+			return true
+		})
+	}
+	if total < 100 {
+		t.Errorf("only %d were accepted", total)
+	}
+}
