@@ -90,6 +90,7 @@ copy, and delivers the event with a stable Idempotency-Key until your program ha
 		newPurgeCommand(w),
 		newHammerCommand(w),
 		newReconcileCommand(w),
+		newCellsCommand(w),
 		newDashboardCommand(w),
 		newReportCommand(w),
 		newDoctorCommand(w),

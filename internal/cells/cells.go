@@ -77,6 +77,15 @@ type Cells struct {
 // Open reads the maps of the store, and introduces that of the configuration if it is the next one. Errors wrap
 // [ErrConflict] or [ErrHasEvents] where the configured map cannot be, or are the store's.
 func Open(ctx context.Context, o Options) (*Cells, error) {
+	c, err := read(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Configure(ctx, o.Configured)
+}
+
+// read returns a cell with the maps of its store.
+func read(ctx context.Context, o Options) (*Cells, error) {
 	c := &Cells{opt: o, client: &http.Client{Transport: o.Peers, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		reached: map[string]error{}}
 	c.metrics = newMetrics()
@@ -84,10 +93,7 @@ func Open(ctx context.Context, o Options) (*Cells, error) {
 		return nil, err
 	}
 	c.state.Store(&state{chain: new(Chain)})
-	if err := c.Refresh(ctx); err != nil {
-		return nil, err
-	}
-	return c, c.Configure(ctx, o.Configured)
+	return c, c.Refresh(ctx)
 }
 
 // Configure holds the map of a configuration against those on record, and introduces it if it is the next one. One that is

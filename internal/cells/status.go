@@ -1,19 +1,25 @@
 package cells
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
 )
 
 // Status is how a cell stands among the others.
 type Status struct {
-	Self string
-	Map  Map
-	// Since is when the map was stored here. Zero: there is none yet.
+	Self  string
+	Map   Map // its number is 0 if none is known
 	Peers []Peer
-	// Asked are the cells that have to be asked for keys that are remembered for so long, the longest of all sources.
+	// Told is the number of the map in the configuration.
+	Told int64
+	// Asked are the cells that have to be asked for keys, until those are forgotten that are remembered longest of all sources.
 	Asked []Asked
 }
 
@@ -44,6 +50,7 @@ func (c *Cells) Status() Status {
 	}
 	longest := time.Duration(0)
 	if told := c.told.Load(); told != nil {
+		out.Told = told.Number
 		for _, source := range told.Sources {
 			keep := c.opt.Remembered(source)
 			if keep == 0 {
@@ -107,4 +114,47 @@ func (m *Map) Moves(to *Map) []Move {
 		return 1
 	})
 	return all
+}
+
+// Look reads the maps of the store, for somebody who looks on: nothing is introduced.
+func Look(ctx context.Context, o Options) (*Cells, error) {
+	c, err := read(ctx, o)
+	if err == nil {
+		c.told.Store(&o.Configured)
+	}
+	return c, err
+}
+
+// Reach exchanges maps with all other cells, so that [Cells.Status] says which of them answer.
+func (c *Cells) Reach(ctx context.Context) {
+	var group sync.WaitGroup
+	for _, p := range c.state.Load().peers(c.opt.Self) {
+		group.Go(func() { c.visit(ctx, p) })
+	}
+	group.Wait()
+}
+
+// Following is the map that would follow the newest with what is configured.
+func (c *Cells) Following(told Configured) (*Map, error) { return c.state.Load().chain.Next(told) }
+
+// Forget gives a cell up: what follows is a map without it, that the audit is about. Nobody asks it any more, so that what it
+// has on record is new elsewhere.
+func (c *Cells) Forget(ctx context.Context, cell string, since time.Time, audit journal.Audit) (*Map, error) {
+	if cell == c.opt.Self {
+		return nil, fmt.Errorf("cells: %q is the cell of this store; give it up from the store of another one", cell)
+	}
+	m, err := c.state.Load().chain.Forget(cell, since)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.opt.Store.RaiseCellMap(ctx, []journal.CellMap{{Number: m.Number, Content: m.content, Since: audit.At}}, &audit); err != nil {
+		return nil, err
+	}
+	if err := c.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	if now := c.state.Load().chain.numbered(m.Number); now == nil || now.digest != m.digest {
+		return nil, fmt.Errorf("%w: somebody introduced map %d at this moment; look at it, and say it again", ErrConflict, m.Number)
+	}
+	return m, nil
 }

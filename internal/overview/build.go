@@ -80,7 +80,7 @@ func (c *counts) last(r row) (at time.Time) {
 
 // Why requests are not acknowledged: for a fault of ours, and because they are not authentic.
 var (
-	oursReasons       = []string{"queue_full", "store", "timeout", "row_refused", "panic", "internal"}
+	oursReasons       = []string{"queue_full", "store", "timeout", "row_refused", "cell_away", "cell_refused", "cell_map", "panic", "internal"}
 	unverifiedReasons = []string{"signature_missing", "signature_malformed", "signature_mismatch", "timestamp_missing", "timestamp_old", "timestamp_future", "unverified"}
 )
 

@@ -1,0 +1,64 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/cells"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// CellsBeside looks at the cells from beside the gateways of one of them. Close must be called.
+type CellsBeside struct {
+	*cells.Cells
+	plan  *plan
+	store *journalStore
+}
+
+// ErrNoCells says that a configuration has no cells.
+var ErrNoCells = errors.New("the configuration has no cells")
+
+// OpenCells opens the store of a configuration, and introduces nothing. The error is one line for people.
+func OpenCells(ctx context.Context, cfg *config.Config, o Options) (*CellsBeside, error) {
+	if cfg.Cell == "" {
+		return nil, ErrNoCells
+	}
+	o = o.withDefaults()
+	p, err := newPlan(cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, _, err := openStore(ctx, p.store, o)
+	if err != nil {
+		return nil, err
+	}
+	b := &CellsBeside{plan: p, store: s}
+	look, err := p.cellOptions(s, s.Known, o)
+	if err == nil {
+		b.Cells, err = cells.Look(ctx, look)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return b, nil
+}
+
+// Close closes the store.
+func (b *CellsBeside) Close() error {
+	b.plan.cell.peers.CloseIdleConnections()
+	return b.store.Close()
+}
+
+// Next is the map that the configuration would introduce, and whether it is another one than the newest.
+func (b *CellsBeside) Next() (*cells.Map, error) { return b.Following(b.plan.cell.configured) }
+
+// ForgetCell gives a cell up, which is on record as a decision of by. Gateways go by it within seconds.
+func (b *CellsBeside) ForgetCell(ctx context.Context, cell string, since time.Time, by, reason string, now time.Time) (*cells.Map, error) {
+	return b.Forget(ctx, cell, since, journal.Audit{
+		At: now, By: by, Action: journal.ActionForgetCell, Filter: cell,
+		Reason: fmt.Sprintf("lost since %s: %s", since.UTC().Format(time.RFC3339), reason),
+	})
+}
