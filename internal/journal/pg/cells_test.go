@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/pg"
@@ -201,5 +204,52 @@ func TestNothingIsAcceptedUnderAnOldMap(t *testing.T) {
 	}
 	if total < 100 {
 		t.Errorf("only %d were accepted", total)
+	}
+}
+
+// What the page lists is enough for a gateway in a cell, which does not own the tables.
+func TestCellRights(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	ctx := t.Context()
+	open(t, dsn, "").Close()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	grants := []string{"CREATE ROLE cell_app LOGIN", "GRANT USAGE ON SCHEMA hookonce TO cell_app"}
+	for _, g := range append(gatewayRights(t), listedRights(t, "| `hookonce cells`, ")...) {
+		grants = append(grants, g.in("hookonce", "cell_app"))
+	}
+	for _, text := range grants {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		conn, err := pgx.Connect(context.Background(), dsn)
+		if err == nil {
+			defer conn.Close(context.Background())
+			_, err = conn.Exec(context.Background(), "DROP OWNED BY cell_app; DROP ROLE cell_app")
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	s, err := pg.Open(ctx, strings.Replace(dsn, "postgres@", "cell_app@", 1), pg.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mustRaise(t, s, 1, 2)
+	if err := s.ConfirmCell(ctx, journal.CellConfirmation{Cell: "us", Number: 2, At: time.Now()}); err != nil {
+		t.Error(err)
+	}
+	if r, err := s.CellRecord(ctx); err != nil || len(r.Maps) != 2 || len(r.Confirmations) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if results, err := s.Accept(ctx, []*journal.Record{placed(1, "evt", 2)}, time.Now(), time.Now()); err != nil || results[0].Status != journal.Accepted {
+		t.Errorf("%+v, %v", results, err)
 	}
 }

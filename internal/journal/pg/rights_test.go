@@ -23,14 +23,17 @@ func (g grant) in(schema, role string) string {
 }
 
 // gatewayRights are the rights of a gateway that does not migrate, as docs/operating.md lists them.
-func gatewayRights(t testing.TB) (all []grant) {
+func gatewayRights(t testing.TB) []grant { return listedRights(t, "| `hookonce serve` ") }
+
+// listedRights are those in the rows of the page that begin so.
+func listedRights(t testing.TB, row string) (all []grant) {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/operating.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(page)) {
-		if !strings.HasPrefix(line, "| `hookonce serve` ") {
+		if !strings.HasPrefix(line, row) {
 			continue
 		}
 		for _, found := range regexp.MustCompile("`([A-Z, ]+) ON (SEQUENCE |)([a-z_, ]+)`").FindAllStringSubmatch(line, -1) {
