@@ -46,11 +46,22 @@ func Hookonce(secrets ...string) *HookonceProvider {
 	case len(keys) == 0:
 		panic("provider hookonce: no secret is given; it needs those of the gateway's destination")
 	}
-	return &HookonceProvider{keys}
+	return &HookonceProvider{standardSigning{keys}}
 }
 
-// HookonceProvider is what [Hookonce] returns. It is immutable and safe for concurrent use.
-type HookonceProvider struct{ keys [][]byte }
+// HookonceProvider is what [Hookonce] and [HookonceHTTP] return. It is immutable and safe for concurrent use.
+type HookonceProvider struct{ signing gatewaySigning }
+
+// gatewaySigning is one of the ways in which a gateway signs.
+type gatewaySigning interface {
+	// verify returns the number of the secret that a delivery is signed with, from 1. An error says why it is refused.
+	verify(req *hookonce.Request) (secret int, err error)
+	// sign signs a delivery, whose header is not nil.
+	sign(req *hookonce.Request) error
+}
+
+// standardSigning is that of Standard Webhooks, with the signature over the headers beside it.
+type standardSigning struct{ keys [][]byte }
 
 var _ hookonce.Provider = (*HookonceProvider)(nil)
 
@@ -65,7 +76,7 @@ func (p *HookonceProvider) Format(f fmt.State, _ rune) { fmt.Fprint(f, "provider
 
 // Open verifies a delivery of the gateway and returns its event. An error is a *[hookonce.RejectError].
 func (p *HookonceProvider) Open(req *hookonce.Request) (*hookonce.Verified, error) {
-	secret, err := p.verify(req)
+	secret, err := p.signing.verify(req)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +89,8 @@ func (p *HookonceProvider) Open(req *hookonce.Request) (*hookonce.Verified, erro
 	return &hookonce.Verified{Events: []hookonce.Event{ev}, Proof: hookonce.Proof{Covers: string(spec.CoversBody), Secret: secret}}, nil
 }
 
-// verify checks both signatures, and returns which secret they were made with.
-func (p *HookonceProvider) verify(req *hookonce.Request) (secret int, err error) {
+// verify checks both signatures.
+func (p standardSigning) verify(req *hookonce.Request) (secret int, err error) {
 	var values [4]string
 	for i, want := range []struct{ name, shape string }{
 		{header.WebhookID, "the message's identifier"},
@@ -213,10 +224,16 @@ func (f *factsReader) rank(name string) hookonce.Rank {
 
 // Sign signs a request as the gateway does, at req.Now, with a signature for each secret. What the headers do not say
 // about the event stays unsaid, save Webhook-Id, for which a name is made of the Idempotency-Key. It is there for tests.
+// It fails where the gateway signs with a private key, and only the public one is known: see
+// [HookonceHTTPConfig.AsSender].
 func (p *HookonceProvider) Sign(req *hookonce.Request) error {
 	if req.Header == nil {
 		req.Header = make(http.Header)
 	}
+	return p.signing.sign(req)
+}
+
+func (p standardSigning) sign(req *hookonce.Request) error {
 	id := "msg_" + header.Safe(req.Header.Get(header.IdempotencyKey))
 	outgoing.Sign(req.Header, p.keys, id, req.Now, req.Body)
 	return nil

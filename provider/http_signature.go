@@ -18,6 +18,9 @@ type HTTPSignatureConfig struct {
 	URL string
 	// Secrets are the shared secrets and the public keys, in PEM, that are valid now. At least one.
 	Secrets []string
+	// AsSender is set where requests are made in the sender's name, see [spec.Settings.AsSender]: a private key in PEM may
+	// stand among Secrets then. Used by [HTTPSignature] only.
+	AsSender bool
 	// KeyForm is how the text of a shared secret becomes a key. Default [spec.KeyUTF8].
 	KeyForm spec.KeyForm
 	// KeyID and Tag are what the signature's parameters keyid and tag must be. Default: anything.
@@ -40,7 +43,7 @@ type HTTPSignatureConfig struct {
 // A signature must cover the method, the URL and, by its Content-Digest, the body, and say when it was created, which may
 // be five minutes off in either direction.
 func HTTPSignature(c HTTPSignatureConfig) *spec.Provider {
-	return must(spec.New(c.Spec(), spec.Settings{URL: c.URL, Secrets: spec.Secrets(c.Secrets...)}))
+	return must(spec.New(c.Spec(), spec.Settings{URL: c.URL, Secrets: spec.Secrets(c.Secrets...), AsSender: c.AsSender}))
 }
 
 // Format writes the configuration without the secrets.

@@ -76,6 +76,24 @@ func PostSecrets(secrets ...string) PostOption {
 	}
 }
 
+// PostHTTPSignature signs the requests with an HTTP message signature (RFC 9421), as the gateway signs what goes to a
+// destination with http_signature: see provider.HookonceHTTP for what it covers. The key is a private key in PEM, whose kind
+// says which algorithm it is for (Ed25519, ECDSA on P-256 or P-384, RSA of at least 2048 bits with PSS), or a secret that
+// the receiver shares, byte for byte (hmac-sha256). keyID is the parameter keyid, by which receivers find their key. Each
+// use adds a signature, up to four, so that a key can be replaced; [PostSecrets] may stand beside it.
+func PostHTTPSignature(keyID, key string) PostOption {
+	return func(p *post) error {
+		k, err := outgoing.NewHTTPKey(keyID, key)
+		if err != nil {
+			return err
+		}
+		if p.httpKeys = append(p.httpKeys, k); len(p.httpKeys) > outgoing.MaxHTTPKeys {
+			return fmt.Errorf("at most %d keys sign a request", outgoing.MaxHTTPKeys)
+		}
+		return outgoing.CheckHTTPAddress(p.address)
+	}
+}
+
 // PostPermanent sets the statuses, from 300 to 499, with which the effect is given up at once, besides 410. 408, 425
 // and 429 cannot be among them, as no 5xx can: they say that the other side cannot now, which passes.
 func PostPermanent(statuses ...int) PostOption {
@@ -106,6 +124,7 @@ type post struct {
 	address   string
 	header    http.Header
 	keys      [][]byte
+	httpKeys  []outgoing.HTTPKey
 	permanent []int
 	now       func() time.Time
 }
@@ -117,7 +136,9 @@ func (p *post) carryOut(ctx context.Context, e hookonce.QueuedEffect) error {
 	if err != nil {
 		return err
 	}
-	req.Header = p.headers(e)
+	if req.Header, err = p.headers(e); err != nil {
+		return err
+	}
 	start := time.Now()
 	response, err := p.client.Do(req)
 	if err != nil {
@@ -162,7 +183,7 @@ type failure struct {
 func (f *failure) Error() string { return f.text }
 func (f *failure) Unwrap() error { return f.err }
 
-func (p *post) headers(e hookonce.QueuedEffect) http.Header {
+func (p *post) headers(e hookonce.QueuedEffect) (http.Header, error) {
 	h := p.header.Clone()
 	key := e.IdempotencyKey()
 	h.Set("Idempotency-Key", key)
@@ -175,5 +196,10 @@ func (p *post) headers(e hookonce.QueuedEffect) http.Header {
 	if len(p.keys) > 0 {
 		outgoing.Sign(h, p.keys, "msg_"+key, p.now(), e.Payload)
 	}
-	return h
+	if len(p.httpKeys) > 0 {
+		if err := outgoing.SignHTTP(h, p.httpKeys, http.MethodPost, p.address, p.now(), e.Payload); err != nil {
+			return nil, fmt.Errorf("the request could not be signed: %w", err)
+		}
+	}
+	return h, nil
 }

@@ -26,17 +26,19 @@ back the rest. Effects of other names are left alone, so several relays can shar
 up is listed by 'relay list', and tried again after 'relay redrive'.
 
 A URL can be env:NAME or file:PATH, because it may hold a secret. So must a secret of --secret, with which
-requests are signed as Standard Webhooks describe it.`
+requests are signed as Standard Webhooks describe it, and a key of --http-signature: a private key in PEM, or a
+shared secret, with which they are signed with HTTP message signatures (RFC 9421).`
 
 const relayExample = `  hookonce relay --store postgres://app@localhost/shop --to mail.receipt=https://mailer.example/send
   hookonce relay --store sqlite:shop.db --to crm=env:CRM_URL --secret crm=env:CRM_SECRET --permanent 404
+  hookonce relay --store sqlite:shop.db --to crm=https://crm.example/in --http-signature crm=shop-2026=file:crm-key.pem
   hookonce relay list --store sqlite:shop.db
   hookonce relay redrive --all-dead --store sqlite:shop.db`
 
 // relaying is what the command line of relay says.
 type relaying struct {
 	outbox.Settings
-	to, secrets []string
+	to, secrets, httpKeys []string
 }
 
 func newRelayCommand(w *env) *cobra.Command {
@@ -68,6 +70,7 @@ func (r *relaying) declare(c *cobra.Command) {
 	fs := c.Flags()
 	fs.StringArrayVar(&r.to, "to", nil, "post the effects of a name to a URL, as `NAME=URL`; may be repeated")
 	fs.StringArrayVar(&r.secrets, "secret", nil, "sign what is posted for a name, as `NAME=env:VARIABLE` or NAME=file:PATH; repeated for one name while a secret is rotated")
+	fs.StringArrayVar(&r.httpKeys, "http-signature", nil, "sign what is posted for a name with HTTP message signatures, as `NAME=KEYID=file:PATH` or NAME=KEYID=env:VARIABLE; repeated for one name while a key is rotated")
 	fs.IntSliceVar(&r.Permanent, "permanent", nil, "give effects up that are answered with this `status`, from 300 to 499, besides 410; may be repeated")
 	fs.IntVar(&r.Concurrency, "concurrency", r.Concurrency, "post at most this `number` of effects at a time")
 	fs.DurationVar(&r.Timeout, "timeout", r.Timeout, "how long to wait for an answer")
@@ -89,6 +92,10 @@ func (r *relaying) check(w *env) error {
 	if err != nil {
 		return err
 	}
+	keys, err := r.httpKeysOf(w)
+	if err != nil {
+		return err
+	}
 	for _, to := range r.to {
 		name, url, ok := strings.Cut(to, "=")
 		if !ok || name == "" {
@@ -97,13 +104,35 @@ func (r *relaying) check(w *env) error {
 		if url, err = dereference(w, url); err != nil {
 			return fmt.Errorf("--to %s: %w", name, err)
 		}
-		r.Targets = append(r.Targets, outbox.Target{Name: name, URL: url, Secrets: secrets[name]})
+		r.Targets = append(r.Targets, outbox.Target{Name: name, URL: url, Secrets: secrets[name], HTTPKeys: keys[name]})
 		delete(secrets, name)
+		delete(keys, name)
 	}
 	for name := range secrets {
 		return fmt.Errorf("--secret: nothing is posted for %q; add --to %s=URL", name, name)
 	}
+	for name := range keys {
+		return fmt.Errorf("--http-signature: nothing is posted for %q; add --to %s=URL", name, name)
+	}
 	return r.Validate()
+}
+
+// httpKeysOf reads the keys of HTTP message signatures, by name.
+func (r *relaying) httpKeysOf(w *env) (map[string][]outbox.HTTPKey, error) {
+	keys := map[string][]outbox.HTTPKey{}
+	for _, s := range r.httpKeys {
+		name, rest, _ := strings.Cut(s, "=")
+		id, from, ok := strings.Cut(rest, "=")
+		if !ok || name == "" || id == "" || !isReference(from) {
+			return nil, errors.New("--http-signature: write NAME=KEYID=file:PATH or NAME=KEYID=env:VARIABLE, not the key itself")
+		}
+		key, err := dereference(w, from)
+		if err != nil {
+			return nil, fmt.Errorf("--http-signature %s=%s: %w", name, id, err)
+		}
+		keys[name] = append(keys[name], outbox.HTTPKey{ID: id, Key: key})
+	}
+	return keys, nil
 }
 
 // secretsOf reads the secrets, by name.

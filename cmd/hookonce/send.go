@@ -34,12 +34,14 @@ after the other (hookonce hammer sends them at one instant). Redirects are not f
 webhooks do not do that either.
 
 A specification of your own (--spec) needs an example to send: its block example, or --body.
-Providers that sign with a private key cannot be imitated.
+Providers that sign with a private key cannot be imitated, but for HTTP message signatures: make a key of
+your own, give it here and its public key to the endpoint.
 
 The exit status is 0 when every copy was answered with 2xx, 1 when one was not, and 2 when the
 command line, the specification or the secret cannot be used.`
 
 const sendExample = `  hookonce send --provider stripe --secret env:STRIPE_WEBHOOK_SECRET --to http://127.0.0.1:8080/in/billing --copies 2
+  hookonce send --provider http-signature --secret file:sender-key.pem --to http://127.0.0.1:8080/in/partner
   hookonce send --spec acme.yaml --secret file:secret.txt --body event.json --to http://127.0.0.1:8080/in/acme`
 
 func newSendCommand(w *env) *cobra.Command {

@@ -65,7 +65,7 @@ func defaultProvider(spec string) string {
 func (s *signing) signerOf(w *env, known spec.Spec, url string) (*signer.Signer, error) {
 	name := cmp.Or(known.Title, known.Name)
 	switch {
-	case !known.Imitable():
+	case !known.Imitable() && known.Verify[0].Kind != spec.HTTPSignature:
 		return nil, fmt.Errorf("%s signs with a private key that only it has, so nothing can be signed in its name; "+
 			"try a request that was captured with hookonce verify", name)
 	case s.secret == "":
@@ -77,7 +77,7 @@ func (s *signing) signerOf(w *env, known spec.Spec, url string) (*signer.Signer,
 	if err != nil {
 		return nil, fmt.Errorf("--secret: %w", err)
 	}
-	p, err := build(known, s.spec, spec.Settings{Secrets: spec.Secrets(secret.Reveal()), URL: cmp.Or(s.signedURL, url)})
+	p, err := build(known, s.spec, spec.Settings{Secrets: spec.Secrets(secret.Reveal()), URL: cmp.Or(s.signedURL, url), AsSender: true})
 	if err != nil {
 		return nil, err
 	}

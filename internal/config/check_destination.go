@@ -52,6 +52,7 @@ func checkDestination(r *settings.Report, d *Destination, environ []string) {
 	}
 	checkAuthorization(r, d)
 	checkSigning(r, d, environ)
+	checkHTTPSignature(r, d, environ)
 	checkTLS(r, d)
 }
 

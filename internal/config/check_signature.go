@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -41,7 +42,7 @@ func checkApp(r *settings.Report, d *Destination) {
 		return
 	}
 	for _, key := range []string{"app_secret", "app_url"} {
-		if d.origin.Has(key) {
+		if d.origin.Has(key) && (key == "app_secret" || len(d.HTTPSignature) == 0) {
 			r.Fault(d.where(key), "%s: deliveries to %q are not signed as the provider; write sign_as: provider, or remove it", key, d.Name)
 		}
 	}
@@ -76,12 +77,15 @@ func checkSignature(r *settings.Report, d *Destination, s *Source) {
 		case len(d.Secrets) > 0 && (renewal != spec.Fixed || d.AppSecret.Reveal() != "") && slices.ContainsFunc(signatureHeaders, signer.Carries):
 			r.Fault(d.where("secrets"), "secrets: these sign in the headers webhook-id, webhook-timestamp and webhook-signature, and so does %s, the provider of source %q; write sign_as: none, so that the application verifies these secrets, or remove them, so that it verifies the provider's", known.Title, s.Name)
 			return
+		case len(d.HTTPSignature) > 0 && (renewal != spec.Fixed || d.AppSecret.Reveal() != "") && slices.ContainsFunc(outgoing.HTTPNames, signer.Carries):
+			r.Fault(d.where(httpSignatureKey), httpSignatureKey+": these keys sign in the headers Signature and Signature-Input, and so does %s, the provider of source %q; write sign_as: none, so that the application verifies these keys, or remove them, so that it verifies the provider's", known.Title, s.Name)
+			return
 		}
 	}
-	if renewal == spec.Fixed && d.AppSecret.Reference() == "" && len(d.Secrets) == 0 {
+	if renewal == spec.Fixed && d.AppSecret.Reference() == "" && len(d.Secrets) == 0 && len(d.HTTPSignature) == 0 {
 		r.Warn(d.where("sign_as"), "sign_as: the signature of %s cannot be made anew: it %s. An application that verifies it may reject what source %q delivers late; have it verify the gateway's, with secrets: in the destination (to: {url: ..., secrets: [...]}), or write sign_as: none", known.Title, why, s.Name)
 	}
-	if d.AppURL != "" && !known.SignsURL() && d.Name == s.Name {
+	if d.AppURL != "" && !known.SignsURL() && d.Name == s.Name && len(d.HTTPSignature) == 0 {
 		r.Warn(d.where("app_url"), "app_url: %s signs no URL; remove it", known.Title)
 	}
 }

@@ -79,11 +79,15 @@ type Destination struct {
 	// Secrets sign each delivery in the way of Standard Webhooks, every one of them. None: deliveries
 	// are not signed.
 	Secrets []settings.Secret
+	// HTTPSignature has the keys that sign each delivery with HTTP message signatures (RFC 9421), every one of them. None:
+	// there are no such signatures.
+	HTTPSignature []HTTPKey
 	// SignAs is [SignProvider] or [SignNone].
 	SignAs string
 	// AppSecret is the secret of the provider's with which the application verifies. Not set: those of the source.
 	AppSecret settings.Secret
-	// AppURL is the URL at which the application believes to be called, for providers that sign it. Empty: URL.
+	// AppURL is the URL at which the application believes to be called, for providers that sign it, and for HTTPSignature.
+	// Empty: URL.
 	AppURL string
 	// Headers are added to each delivery.
 	Headers []Header
@@ -130,6 +134,7 @@ var destinationTable = slices.Concat(
 		{Key: "name", Bind: func(d *Destination) settings.Value { return settings.Text(&d.Name, checkName) }},
 		{Key: "url", Bind: func(d *Destination) settings.Value { return settings.URL(&d.URL) }},
 		{Key: "secrets", Bind: func(d *Destination) settings.Value { return settings.References(&d.Secrets) }},
+		{Key: "http_signature", Bind: func(d *Destination) settings.Value { return httpKeys{&d.HTTPSignature} }},
 		{Key: "sign_as", Default: SignNone, Bind: func(d *Destination) settings.Value { return settings.Choice(&d.SignAs, SignProvider, SignNone) }},
 		{Key: "app_secret", Bind: func(d *Destination) settings.Value { return settings.Reference(&d.AppSecret) }},
 		{Key: "app_url", Bind: func(d *Destination) settings.Value { return settings.URL(&d.AppURL) }},

@@ -45,6 +45,9 @@ func resolveDestination(r *settings.Report, e settings.Resolver, d *Destination)
 	for i := range d.Secrets {
 		resolveSecret(r, e, &d.Secrets[i], d.origin.Element("secrets", i), "secrets")
 	}
+	for i := range d.HTTPSignature {
+		resolveSecret(r, e, &d.HTTPSignature[i].Key, d.origin.Element(httpSignatureKey, i), httpSignatureKey)
+	}
 	resolveSecret(r, e, &d.AppSecret, d.where("app_secret"), "app_secret")
 	for i := range d.Headers {
 		if err := d.Headers[i].resolve(e); err != nil {

@@ -90,7 +90,10 @@ func (s *sender) post(ctx context.Context, dest *destination, w *journal.Work, t
 	}()
 	sent := dest.passed(w, now)
 	s.resign(dest, w, sent)
-	r := newRequest(ctx, dest, w, sent)
+	r, err := newRequest(ctx, dest, w, sent)
+	if err != nil {
+		return nil, err
+	}
 	trace.Send(r, now)
 	return dest.transport.RoundTrip(r)
 }

@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 
 	"golang.org/x/time/rate"
 
@@ -71,7 +73,26 @@ func (d *destination) same(other *destination) bool {
 // keys reads the secrets. Errors do not repeat them.
 func (d *destination) keys(secrets []string) (err error) {
 	d.secrets, err = outgoing.Keys(secrets)
-	return err
+	switch {
+	case err != nil || len(d.HTTPKeys) == 0:
+		return err
+	case len(d.HTTPKeys) > outgoing.MaxHTTPKeys:
+		return fmt.Errorf("there are %d keys for HTTP message signatures; at most %d sign a request", len(d.HTTPKeys), outgoing.MaxHTTPKeys)
+	}
+	return outgoing.CheckHTTPAddress(cmp.Or(d.AppURL, d.URL))
+}
+
+// signed returns the address that HTTP message signatures cover of a request that goes to u: with the query of that, if it
+// has one.
+func (d *destination) signed(u *url.URL) string {
+	switch {
+	case d.AppURL == "":
+		return u.String()
+	case u.RawQuery == "":
+		return d.AppURL
+	}
+	place, _, _ := strings.Cut(d.AppURL, "?")
+	return place + "?" + u.RawQuery
 }
 
 // locate reads the URL.

@@ -81,7 +81,10 @@ func TestJunkIsNotDelivered(t *testing.T) {
 			for _, rule := range []*header.Rule{acme, nil} {
 				address := c.address
 				d := &destination{name: "app", Destination: Destination{Rules: map[string]*header.Rule{"billing": rule}}, secrets: [][]byte{[]byte("fake")}, address: address, url: parsed(t, address)}
-				req := newRequest(t.Context(), d, w, d.passed(w, time.Now()))
+				req, err := newRequest(t.Context(), d, w, d.passed(w, time.Now()))
+				if err != nil {
+					t.Fatal(err)
+				}
 				response, err := http.DefaultTransport.RoundTrip(req)
 				if err != nil {
 					t.Fatal(err)

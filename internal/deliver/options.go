@@ -15,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/retry"
 	"github.com/hookonce/hookonce/internal/tally"
 	"github.com/hookonce/hookonce/internal/tracing"
@@ -103,6 +104,10 @@ type Destination struct {
 	// they can be rotated. One that begins with whsec_ is base64 after that; others are taken byte for
 	// byte. None: deliveries are not signed.
 	Secrets []string
+	// HTTPKeys sign each delivery with HTTP message signatures (RFC 9421), one for each, at most [outgoing.MaxHTTPKeys].
+	HTTPKeys []outgoing.HTTPKey
+	// AppURL is the address at which the application believes to be called, which HTTPKeys sign. Empty: URL.
+	AppURL string
 	// Signers make the provider's signatures anew, by the name of the source: for applications that verify them. The
 	// headers that they need are passed on whatever PassHeader and DropHeader say.
 	Signers map[string]Signer

@@ -18,6 +18,7 @@ import (
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/internal/retry"
 )
 
 // newRequest is the POST of one attempt: what the provider sent, as it is passed on, and what hookonce knows about
@@ -26,7 +27,7 @@ import (
 // The transport sends the request again by itself when a kept connection turns out to be closed
 // before any of the answer arrived, which it may because of the Idempotency-Key. Two requests can
 // then bear the same Hookonce-Attempt.
-func newRequest(ctx context.Context, d *destination, w *journal.Work, sent *hookonce.Request) *http.Request {
+func newRequest(ctx context.Context, d *destination, w *journal.Work, sent *hookonce.Request) (*http.Request, error) {
 	body := &reader{}
 	body.Reset(sent.Body)
 	r := &http.Request{
@@ -44,7 +45,12 @@ func newRequest(ctx context.Context, d *destination, w *journal.Work, sent *hook
 	if len(sent.Body) == 0 {
 		r.Body = http.NoBody
 	}
-	return r.WithContext(ctx)
+	if len(d.HTTPKeys) > 0 {
+		if err := outgoing.SignHTTP(r.Header, d.HTTPKeys, r.Method, d.signed(r.URL), sent.Now, sent.Body); err != nil {
+			return nil, &retry.Fault{Kind: retry.Unspecified, Text: "the delivery could not be signed: " + err.Error(), Ours: true}
+		}
+	}
+	return r.WithContext(ctx), nil
 }
 
 // reader is a body that needs no closing.

@@ -196,6 +196,9 @@ func (p *plan) planDestinations(before *plan) error {
 	for _, d := range p.cfg.AllDestinations() {
 		to := newDestination(d, p.policy)
 		to.Rules = rules
+		if to.HTTPKeys, err = d.HTTPKeys(); err != nil {
+			return fmt.Errorf("destination %q: http_signature: %w", d.Name, err)
+		}
 		if to.Signers, err = newSigners(p.cfg, &d); err != nil {
 			return err
 		}
@@ -384,6 +387,7 @@ func newDestination(d config.Destination, policy deliver.AddressPolicy) deliver.
 		TLS:         d.TLS.Config(),
 		Stale:       deliver.StalePolicy(d.Stale),
 		Policy:      policy,
+		AppURL:      d.AppURL,
 	}
 	if d.Breaker {
 		to.Breaker = deliver.Breaker{Failures: d.BreakerFailures, Pause: d.BreakerPause, PauseMax: d.BreakerPauseMax}

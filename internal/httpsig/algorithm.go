@@ -6,9 +6,12 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/sha512"
+	"errors"
+	"fmt"
 	"math/big"
 	"slices"
 )
@@ -32,10 +35,10 @@ var Algorithms = []Algorithm{HMACSHA256, Ed25519, ECDSAP256SHA256, ECDSAP384SHA3
 // Known reports whether there is such an algorithm.
 func (a Algorithm) Known() bool { return slices.Contains(Algorithms, a) }
 
-// Fits reports whether a key is for the algorithm: the bytes of a shared secret, or a public key. RSA keys have at least
-// 2048 bits.
+// Fits reports whether a key is for the algorithm: the bytes of a shared secret, a public key, or a private one. RSA
+// keys have at least 2048 bits.
 func (a Algorithm) Fits(key any) bool {
-	switch key := key.(type) {
+	switch key := public(key).(type) {
 	case []byte:
 		return a == HMACSHA256 && len(key) > 0
 	case ed25519.PublicKey:
@@ -48,12 +51,13 @@ func (a Algorithm) Fits(key any) bool {
 	return false
 }
 
-// Verify reports whether the signature of the text was made with the key, which must fit.
+// Verify reports whether the signature of the text was made with the key, which must fit, or with the private key that
+// belongs to it.
 func (a Algorithm) Verify(key any, base, signature []byte) bool {
 	if !a.Fits(key) {
 		return false
 	}
-	switch key := key.(type) {
+	switch key := public(key).(type) {
 	case []byte:
 		return hmac.Equal(signature, MAC(key, base))
 	case ed25519.PublicKey:
@@ -71,21 +75,62 @@ func (a Algorithm) Verify(key any, base, signature []byte) bool {
 	return false
 }
 
+// ErrPublic says that nothing can be signed with a public key.
+var ErrPublic = errors.New("a public key signs nothing")
+
+// Sign returns the signature of a text: with the bytes of a shared secret, or with a private key, which must fit.
+func (a Algorithm) Sign(key any, base []byte) ([]byte, error) {
+	if !a.Fits(key) {
+		return nil, fmt.Errorf("the key is not for %s", a)
+	}
+	switch key := key.(type) {
+	case []byte:
+		return MAC(key, base), nil
+	case ed25519.PrivateKey:
+		return ed25519.Sign(key, base), nil
+	case *ecdsa.PrivateKey:
+		return signECDSA(key, base)
+	case *rsa.PrivateKey:
+		if a == RSAv15SHA256 {
+			sum := sha256.Sum256(base)
+			return rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:])
+		}
+		sum := sha512.Sum512(base)
+		return rsa.SignPSS(rand.Reader, key, crypto.SHA512, sum[:], &rsa.PSSOptions{SaltLength: sha512.Size})
+	}
+	return nil, ErrPublic
+}
+
+// signECDSA returns r and s beside each other, each as long as the curve's order.
+func signECDSA(key *ecdsa.PrivateKey, base []byte) ([]byte, error) {
+	r, s, err := ecdsa.Sign(rand.Reader, key, curveDigest(key.Curve, base))
+	if err != nil {
+		return nil, err
+	}
+	half := (key.Curve.Params().BitSize + 7) / 8
+	signature := make([]byte, 2*half)
+	r.FillBytes(signature[:half])
+	s.FillBytes(signature[half:])
+	return signature, nil
+}
+
+// curveDigest hashes a text as the algorithm of the curve does.
+func curveDigest(curve elliptic.Curve, base []byte) []byte {
+	if curve == elliptic.P256() {
+		sum := sha256.Sum256(base)
+		return sum[:]
+	}
+	sum := sha512.Sum384(base)
+	return sum[:]
+}
+
 // verifyECDSA checks a signature that is r and s beside each other, each as long as the curve's order.
 func verifyECDSA(key *ecdsa.PublicKey, base, signature []byte) bool {
 	half := (key.Curve.Params().BitSize + 7) / 8
 	if len(signature) != 2*half {
 		return false
 	}
-	var sum []byte
-	if key.Curve == elliptic.P256() {
-		short := sha256.Sum256(base)
-		sum = short[:]
-	} else {
-		long := sha512.Sum384(base)
-		sum = long[:]
-	}
-	return ecdsa.Verify(key, sum, new(big.Int).SetBytes(signature[:half]), new(big.Int).SetBytes(signature[half:]))
+	return ecdsa.Verify(key, curveDigest(key.Curve, base), new(big.Int).SetBytes(signature[:half]), new(big.Int).SetBytes(signature[half:]))
 }
 
 // MAC returns the signature of the text with a shared secret: hmac-sha256.

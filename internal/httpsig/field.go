@@ -292,7 +292,7 @@ func (s *scanner) quoted() (item, error) {
 	return item{}, errForm
 }
 
-// printable reports whether a text can stand in quotes.
-func printable(s string) bool {
+// Printable reports whether a text has printable ASCII alone, and so can stand in quotes.
+func Printable(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
 }

@@ -152,22 +152,38 @@ func (s *Signature) Covers(name string) bool {
 	return false
 }
 
-// New returns a signature to make: of the named components, none of which has a parameter, with the time of its creation
-// and parameters that are texts, in that order, those that are empty left out.
-func New(label string, covered []string, created int64, texts ...[2]string) (*Signature, error) {
-	s := &Signature{Label: label, Created: &created, Texts: map[string]string{}}
+// Params are the parameters of a signature to make. What is empty or zero is left out.
+type Params struct {
+	// Created and Expires are the times that it states, in seconds since 1970.
+	Created, Expires int64
+	// KeyID, Alg and Tag are texts, of printable ASCII.
+	KeyID, Alg, Tag string
+}
+
+// New returns a signature to make of the named components, none of which has a parameter.
+func New(label string, covered []string, p Params) (*Signature, error) {
+	s := &Signature{Label: label, Texts: map[string]string{}}
 	in := member{name: label, list: true}
 	for _, name := range covered {
 		it := item{kind: text, text: name}
 		in.items = append(in.items, it)
 		s.Covered = append(s.Covered, Component{Name: name, text: it.String()})
 	}
-	in.params = append(in.params, param{"created", item{kind: integer, number: created}})
-	for _, t := range texts {
+	for _, t := range []struct {
+		name   string
+		number int64
+		to     **int64
+	}{{"created", p.Created, &s.Created}, {"expires", p.Expires, &s.Expires}} {
+		if t.number != 0 {
+			*t.to = &t.number
+			in.params = append(in.params, param{t.name, item{kind: integer, number: t.number}})
+		}
+	}
+	for _, t := range [][2]string{{"keyid", p.KeyID}, {"alg", p.Alg}, {"tag", p.Tag}} {
 		if t[1] == "" {
 			continue
 		}
-		if !printable(t[1]) {
+		if !Printable(t[1]) {
 			return nil, fmt.Errorf("the parameter %s of a signature has other characters than those of ASCII; remove them", t[0])
 		}
 		s.Texts[t[0]] = t[1]
@@ -175,6 +191,32 @@ func New(label string, covered []string, created int64, texts ...[2]string) (*Si
 	}
 	s.params = in.String()
 	return s, nil
+}
+
+// Missing returns the first component that a signature leaves out although it could be changed then: the method, the URL,
+// the digest of a body that is not empty, or one of the headers, in any case. It is empty if there is none.
+func (s *Signature) Missing(of *Request, body []byte, headers ...string) string {
+	switch {
+	case !s.Covers("@method"):
+		return "@method"
+	case s.Covers("@target-uri"):
+	case !s.Covers("@authority"):
+		return "@target-uri, or @authority"
+	case s.Covers("@request-target"):
+	case !s.Covers("@path"):
+		return "@target-uri, or @path beside @authority"
+	case of.HasQuery() && !s.Covers("@query"):
+		return "@target-uri, or @query beside @path"
+	}
+	if len(body) > 0 && !s.Covers("content-digest") {
+		return "content-digest"
+	}
+	for _, name := range headers {
+		if name = strings.ToLower(name); !s.Covers(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // Input returns the text of the header Signature-Input.

@@ -102,15 +102,8 @@ func VerifyFacts(keys [][]byte, id, timestamp string, h http.Header, value strin
 // and one for each header, in the order of their names. A body that is signed comes after an identifier
 // and a time with points between, and no header has line breaks, so neither text can pass for the other.
 func factsText(id, timestamp string, h http.Header) []byte {
-	names := make([]string, 0, len(h))
-	for name := range h {
-		if name == header.IdempotencyKey || strings.HasPrefix(name, header.OwnPrefix) && name != header.HookonceSignature {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
 	text := append(make([]byte, 0, 1024), "hookonce-headers-v1\n"+id+"\n"+timestamp+"\n"...)
-	for _, name := range names {
+	for _, name := range factNames(h) {
 		for _, value := range h[name] {
 			text = append(appendLower(text, name), ':')
 			text = append(text, value...)
@@ -118,6 +111,18 @@ func factsText(id, timestamp string, h http.Header) []byte {
 		}
 	}
 	return text
+}
+
+// factNames returns the names of the headers that say what a request is about, in their order.
+func factNames(h http.Header) []string {
+	names := make([]string, 0, len(h))
+	for name := range h {
+		if name == header.IdempotencyKey || strings.HasPrefix(name, header.OwnPrefix) && name != header.HookonceSignature {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // appendLower appends a name, which has no letters but those of ASCII, in lower case.

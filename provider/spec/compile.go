@@ -52,7 +52,7 @@ func build(spec Spec, settings Settings) (*Provider, error) {
 }
 
 // matchers make the mechanism of each kind.
-var matchers = map[Kind]func(Verify, []Secret) (matcher, error){
+var matchers = map[Kind]func(Verify, Settings) (matcher, error){
 	HMAC:          newMACMatcher,
 	PlainHash:     newMACMatcher,
 	Ed25519:       newPublicMatcher,
@@ -118,7 +118,7 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 			return v, err
 		}
 	}
-	if v.matcher, err = make(spec, p.settings.Secrets); err != nil {
+	if v.matcher, err = make(spec, p.settings); err != nil {
 		return v, err
 	}
 	if tokens, ok := v.matcher.(*tokenMatcher); ok && slices.ContainsFunc(p.spec.Verify, func(other Verify) bool { return other.Key == KeyWhsecOnly }) {

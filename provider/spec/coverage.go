@@ -57,7 +57,8 @@ func (s Spec) SignsURL() bool {
 }
 
 // Imitable reports whether [Provider.Sign] can sign with the secret of the endpoint: the first way of
-// signing uses a shared secret.
+// signing uses a shared secret. One that does not can be imitated with a private key of one's own where it is an
+// HTTP message signature: see [Settings.AsSender].
 func (s Spec) Imitable() bool {
 	v := s.WithDefaults().Verify[0]
 	switch v.Kind {

@@ -17,7 +17,7 @@ type macMatcher struct {
 	keyed[*macs]
 }
 
-func newMACMatcher(spec Verify, secrets []Secret) (matcher, error) {
+func newMACMatcher(spec Verify, own Settings) (matcher, error) {
 	function, err := spec.Hash.function()
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func newMACMatcher(spec Verify, secrets []Secret) (matcher, error) {
 		return nil, err
 	}
 	m.size = encodings[spec.Encoding].EncodedLen(function.Size())
-	m.keyed, err = newKeyed(secrets, func(text string) (*macs, error) {
+	m.keyed, err = newKeyed(own.Secrets, func(text string) (*macs, error) {
 		key, err := spec.Key.decode(text)
 		make := func() hash.Hash { return hmac.New(function.New, key) }
 		if spec.Kind == PlainHash {

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/x509"
 	"errors"
@@ -28,15 +29,20 @@ type httpMatcher struct {
 // httpKey is a key with its id, or a set of which the signature's keyid selects one. An id that is empty fits all.
 type httpKey []webKey
 
-func newHTTPMatcher(spec Verify, secrets []Secret) (matcher, error) {
+func newHTTPMatcher(spec Verify, own Settings) (matcher, error) {
 	m := &httpMatcher{params: spec.Claims}
 	for _, name := range spec.Algorithms {
 		m.algorithms = append(m.algorithms, httpsig.Algorithm(name))
 	}
 	var err error
-	m.keyed, err = newKeyed(secrets, func(text string) (httpKey, error) {
+	m.keyed, err = newKeyed(own.Secrets, func(text string) (httpKey, error) {
 		if spec.sharesSecret() {
 			return parseShared(spec.Key, text)
+		}
+		if own.AsSender && httpsig.IsPEM(text) {
+			if key, err := httpsig.PrivateKey(text); err == nil {
+				return m.only(key)
+			}
 		}
 		return m.parsePublic(spec, text)
 	})
@@ -70,8 +76,13 @@ func (m *httpMatcher) parsePublic(spec Verify, text string) (httpKey, error) {
 			return nil, noPublicKey(der)
 		}
 	}
+	return m.only(key)
+}
+
+// only returns a key that stands alone.
+func (m *httpMatcher) only(key any) (httpKey, error) {
 	if !m.fits(key) {
-		return nil, fmt.Errorf("is a public key for none of %v (an RSA key has at least 2048 bits)", m.algorithms)
+		return nil, fmt.Errorf("is a key for none of %v (an RSA key has at least 2048 bits)", m.algorithms)
 	}
 	return httpKey{{key: key}}, nil
 }
@@ -196,27 +207,11 @@ func (m *httpMatcher) made(s *httpsig.Signature, base []byte, keys httpKey) bool
 
 // enough refuses a signature that leaves out something that could be changed then.
 func (v *verifier) enough(s *httpsig.Signature, of *httpsig.Request, body []byte) error {
-	missing := ""
-	switch {
-	case !s.Covers("@method"):
-		missing = "@method"
-	case s.Covers("@target-uri"):
-	case !s.Covers("@authority"):
-		missing = "@target-uri, or @authority"
-	case s.Covers("@request-target"):
-	case !s.Covers("@path"):
-		missing = "@target-uri, or @path beside @authority"
-	case of.HasQuery() && !s.Covers("@query"):
-		missing = "@target-uri, or @query beside @path"
-	}
-	if missing == "" && len(body) > 0 && !s.Covers("content-digest") {
-		missing = "content-digest"
-	}
+	names := make([]string, len(v.sign))
 	for i := range v.sign {
-		if name := strings.ToLower(v.sign[i].text); missing == "" && !s.Covers(name) {
-			missing = name
-		}
+		names[i] = v.sign[i].text
 	}
+	missing := s.Missing(of, body, names...)
 	if missing == "" {
 		return nil
 	}
@@ -226,17 +221,15 @@ func (v *verifier) enough(s *httpsig.Signature, of *httpsig.Request, body []byte
 // httpLabel is that of signatures that are made here.
 const httpLabel = "sig1"
 
-// seal signs as a sender with the shared secret does: the method, the URL, the digest of the body, its type, and the
+// seal signs as a sender with the shared secret, or with the private key, does: the method, the URL, the digest of the body, its type, and the
 // headers that have to be signed.
 func (m *httpMatcher) seal(v *verifier, r *reading, secret int) (string, error) {
 	key, err := m.pick(r.req.Now, secret)
 	if err != nil {
 		return "", err
 	}
-	shared, ok := key[0].key.([]byte)
-	if !ok {
-		return "", errPrivateKey
-	}
+	i := slices.IndexFunc(m.algorithms, func(a httpsig.Algorithm) bool { return a.Fits(key[0].key) })
+	algorithm := m.algorithms[i] // a key that none is for was refused
 	header := r.req.Header
 	header[httpsig.DigestHeader] = []string{httpsig.Digest(r.req.Body)}
 	covered := []string{"@method", "@target-uri", "content-digest"}
@@ -248,7 +241,9 @@ func (m *httpMatcher) seal(v *verifier, r *reading, secret int) (string, error) 
 			covered = append(covered, name)
 		}
 	}
-	s, err := httpsig.New(httpLabel, covered, r.req.Now.Unix(), [2]string{"keyid", m.params["keyid"]}, [2]string{"alg", string(m.algorithms[0])}, [2]string{"tag", m.params["tag"]})
+	s, err := httpsig.New(httpLabel, covered, httpsig.Params{
+		Created: r.req.Now.Unix(), KeyID: cmp.Or(m.params["keyid"], key[0].id), Alg: string(algorithm), Tag: m.params["tag"],
+	})
 	if err != nil {
 		return "", err
 	}
@@ -256,8 +251,15 @@ func (m *httpMatcher) seal(v *verifier, r *reading, secret int) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	signature, err := algorithm.Sign(key[0].key, base)
+	if err != nil {
+		if errors.Is(err, httpsig.ErrPublic) {
+			err = errors.New("it is a public key that is given, and nothing can be signed with one; give the private key that it belongs to")
+		}
+		return "", err
+	}
 	header[httpsig.InputHeader] = []string{s.Input()}
-	return s.Field(httpsig.MAC(shared, base)), nil
+	return s.Field(signature), nil
 }
 
 // sharesSecret reports whether a signature of RFC 9421 is made with a secret that both sides have.

@@ -33,13 +33,16 @@ func httpSigned(v Verify) Spec {
 // enough is what a signature has to cover of [shopURL].
 var enough = []string{"@method", "@target-uri", "content-digest"}
 
+// atNow are the parameters of a signature that says nothing but when it was made.
+var atNow = httpsig.Params{Created: now.Unix()}
+
 // signedBy returns a request with a signature that covers those components.
-func signedBy(t testing.TB, sign func(base []byte) []byte, covered []string, created int64, texts ...[2]string) *hookonce.Request {
+func signedBy(t testing.TB, sign func(base []byte) []byte, covered []string, p httpsig.Params) *hookonce.Request {
 	t.Helper()
 	req := &hookonce.Request{Method: http.MethodPost, URL: shopURL, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{"id":"1"}`), Now: now}
 	req.Header.Set(httpsig.DigestHeader, httpsig.Digest(req.Body))
 	req.Header.Set("Idempotency-Key", "i1")
-	s, err := httpsig.New("a", covered, created, texts...)
+	s, err := httpsig.New("a", covered, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +82,7 @@ func TestHTTPSignaturesCoverEnough(t *testing.T) {
 		{"@method @target-uri " + key, "content-digest"},
 		{"@method @target-uri content-digest", key},
 	} {
-		d, err := p.Open(signedBy(t, sharing, strings.Fields(c.covered), now.Unix()))
+		d, err := p.Open(signedBy(t, sharing, strings.Fields(c.covered), atNow))
 		if c.want == "" && (err != nil || !d.Events[0].KeySigned || d.Proof.Covers != string(CoversBody)) {
 			t.Errorf("%s: %v", c.covered, err)
 		}
@@ -116,7 +119,7 @@ func TestHTTPSignaturesBindWhatTheyCover(t *testing.T) {
 			r.Header.Set(httpsig.SignatureHeader, r.Header.Get(httpsig.SignatureHeader)+`, z=:AAAA:`)
 		}, ""},
 	} {
-		req := signedBy(t, sharing, enough, now.Unix())
+		req := signedBy(t, sharing, enough, atNow)
 		c.change(req)
 		if c.reason != "" {
 			t.Run(name, func(t *testing.T) { rejected(t, p, req, c.reason) })
@@ -128,29 +131,28 @@ func TestHTTPSignaturesBindWhatTheyCover(t *testing.T) {
 
 func TestHTTPSignaturesHaveParameters(t *testing.T) {
 	p := hmacProvider(t, func(v *Verify) { v.Claims = map[string]string{"tag": "acme/1", "keyid": "k1"} })
-	tag, id := [2]string{"tag", "acme/1"}, [2]string{"keyid", "k1"}
-	if _, err := p.Open(signedBy(t, sharing, enough, now.Unix(), tag, id, [2]string{"alg", "hmac-sha256"})); err != nil {
+	if _, err := p.Open(signedBy(t, sharing, enough, httpsig.Params{Created: now.Unix(), Tag: "acme/1", KeyID: "k1", Alg: "hmac-sha256"})); err != nil {
 		t.Error(err)
 	}
 	for name, c := range map[string]struct {
-		created int64
-		texts   [][2]string
-		reason  string
+		params httpsig.Params
+		reason string
 	}{
-		"another tag":       {now.Unix(), [][2]string{id, {"tag", "acme/2"}}, hookonce.ReasonSignatureMalformed},
-		"no keyid":          {now.Unix(), [][2]string{tag}, hookonce.ReasonSignatureMalformed},
-		"another algorithm": {now.Unix(), [][2]string{tag, id, {"alg", "ed25519"}}, hookonce.ReasonSignatureMismatch},
-		"too old":           {now.Unix() - 301, [][2]string{tag, id}, hookonce.ReasonTimestampOld},
-		"of the future":     {now.Unix() + 301, [][2]string{tag, id}, hookonce.ReasonTimestampFuture},
+		"another tag":       {httpsig.Params{Created: now.Unix(), KeyID: "k1", Tag: "acme/2"}, hookonce.ReasonSignatureMalformed},
+		"no keyid":          {httpsig.Params{Created: now.Unix(), Tag: "acme/1"}, hookonce.ReasonSignatureMalformed},
+		"another algorithm": {httpsig.Params{Created: now.Unix(), KeyID: "k1", Tag: "acme/1", Alg: "ed25519"}, hookonce.ReasonSignatureMismatch},
+		"too old":           {httpsig.Params{Created: now.Unix() - 301, KeyID: "k1", Tag: "acme/1"}, hookonce.ReasonTimestampOld},
+		"of the future":     {httpsig.Params{Created: now.Unix() + 301, KeyID: "k1", Tag: "acme/1"}, hookonce.ReasonTimestampFuture},
+		"run out":           {httpsig.Params{Created: now.Unix() - 9, Expires: now.Unix() - 1, KeyID: "k1", Tag: "acme/1"}, hookonce.ReasonTimestampOld},
 	} {
-		t.Run(name, func(t *testing.T) { rejected(t, p, signedBy(t, sharing, enough, c.created, c.texts...), c.reason) })
+		t.Run(name, func(t *testing.T) { rejected(t, p, signedBy(t, sharing, enough, c.params), c.reason) })
 	}
 }
 
 // signText signs with the text of a Signature-Input, whatever that says.
 func signText(t testing.TB, params string) *hookonce.Request {
 	t.Helper()
-	req := signedBy(t, sharing, enough, 1)
+	req := signedBy(t, sharing, enough, atNow)
 	in := "a=" + params
 	found, err := httpsig.Parse([]string{in}, []string{"a=:AAAA:"})
 	if err != nil {
@@ -206,14 +208,14 @@ func TestHTTPSignaturesDoNotChooseTheirVerification(t *testing.T) {
 	s := httpSigned(Verify{Algorithms: []string{"ed25519", "ecdsa-p256-sha256"}})
 	p := build1(t, s, Settings{URL: shopURL, Secrets: Secrets(text(edPublic), text(ecPrivate.Public()))})
 	for name, sign := range map[string]func([]byte) []byte{"ed25519": signEd, "ecdsa": signEC} {
-		if d, err := p.Open(signedBy(t, sign, enough, now.Unix())); err != nil || d.Proof.Secret != map[string]int{"ed25519": 1, "ecdsa": 2}[name] {
+		if d, err := p.Open(signedBy(t, sign, enough, atNow)); err != nil || d.Proof.Secret != map[string]int{"ed25519": 1, "ecdsa": 2}[name] {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	forged := func(base []byte) []byte { return httpsig.MAC([]byte(text(edPublic)), base) }
-	rejected(t, p, signedBy(t, forged, enough, now.Unix()), hookonce.ReasonSignatureMismatch)
-	rejected(t, p, signedBy(t, forged, enough, now.Unix(), [2]string{"alg", "hmac-sha256"}), hookonce.ReasonSignatureMismatch)
-	if err := p.Sign(signedBy(t, signEd, enough, now.Unix())); err == nil {
+	rejected(t, p, signedBy(t, forged, enough, atNow), hookonce.ReasonSignatureMismatch)
+	rejected(t, p, signedBy(t, forged, enough, httpsig.Params{Created: now.Unix(), Alg: "hmac-sha256"}), hookonce.ReasonSignatureMismatch)
+	if err := p.Sign(signedBy(t, signEd, enough, atNow)); err == nil {
 		t.Error("it signs with a public key")
 	}
 
@@ -223,10 +225,10 @@ func TestHTTPSignaturesDoNotChooseTheirVerification(t *testing.T) {
 	}
 	s.Verify[0].Key, s.Verify[0].Tokens = KeyJWK, jose.Tokens{}
 	p = build1(t, s, Settings{URL: shopURL, Secrets: Secrets(string(set))})
-	if _, err := p.Open(signedBy(t, signEC, enough, now.Unix(), [2]string{"keyid", "two"})); err != nil {
+	if _, err := p.Open(signedBy(t, signEC, enough, httpsig.Params{Created: now.Unix(), KeyID: "two"})); err != nil {
 		t.Error(err)
 	}
-	rejected(t, p, signedBy(t, signEC, enough, now.Unix(), [2]string{"keyid", "one"}), hookonce.ReasonSignatureMismatch)
+	rejected(t, p, signedBy(t, signEC, enough, httpsig.Params{Created: now.Unix(), KeyID: "one"}), hookonce.ReasonSignatureMismatch)
 
 	private, _ := x509.MarshalPKCS8PrivateKey(edPrivate)
 	for _, c := range []struct {

@@ -35,7 +35,7 @@ type jwtMatcher struct {
 // jwtAlgorithms are the algorithms that may be asked for. "none" is not among them.
 var jwtAlgorithms = []string{"HS256", "HS384", "HS512", "ES256", "ES384", "ES512", "RS256", "RS384", "RS512"}
 
-func newJWTMatcher(spec Verify, secrets []Secret) (matcher, error) {
+func newJWTMatcher(spec Verify, own Settings) (matcher, error) {
 	m := &jwtMatcher{tokens: spec.Tokens, algorithms: spec.Algorithms, bodyHash: spec.BodyHash, urlHash: spec.URLHash, claims: spec.Claims}
 	if m.tokens == nil {
 		return nil, fault("tokens", "is missing; JSON Web Tokens need jose.Tokens{}, of the package provider/spec/jose")
@@ -55,7 +55,7 @@ func newJWTMatcher(spec Verify, secrets []Secret) (matcher, error) {
 		least = max(least, bits/8)
 	}
 	var err error
-	m.keyed, err = newKeyed(secrets, func(text string) (jwtKey, error) {
+	m.keyed, err = newKeyed(own.Secrets, func(text string) (jwtKey, error) {
 		if family[0] == 'H' {
 			return parseJWTSecret(text, least)
 		}

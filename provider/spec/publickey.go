@@ -20,7 +20,7 @@ type publicMatcher struct {
 // verifyFunc reports whether sig is the signature of the message.
 type verifyFunc func(message, sig []byte) bool
 
-func newPublicMatcher(spec Verify, secrets []Secret) (matcher, error) {
+func newPublicMatcher(spec Verify, own Settings) (matcher, error) {
 	if err := spec.Encoding.check(); err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func newPublicMatcher(spec Verify, secrets []Secret) (matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := newKeyed(secrets, func(text string) (verifyFunc, error) {
+	keys, err := newKeyed(own.Secrets, func(text string) (verifyFunc, error) {
 		der, err := spec.Key.decode(text)
 		if err != nil {
 			return nil, err

@@ -10,11 +10,11 @@ type codeMatcher struct {
 	keyed[Checker]
 }
 
-func newCodeMatcher(spec Verify, secrets []Secret) (matcher, error) {
+func newCodeMatcher(spec Verify, own Settings) (matcher, error) {
 	if spec.Scheme == nil {
 		return nil, fault("scheme", "code exists in the catalogue only; a specification cannot name it")
 	}
-	keys, err := newKeyed(secrets, spec.Scheme.Compile)
+	keys, err := newKeyed(own.Secrets, spec.Scheme.Compile)
 	return &codeMatcher{keys}, err
 }
 

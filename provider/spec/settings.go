@@ -27,6 +27,10 @@ type Settings struct {
 	// Token is the text that a handshake asks for besides the secret: the verify token of Meta, the
 	// verification token of eBay.
 	Token string
+	// AsSender is set where requests are made in the sender's name, see [Provider.Sign]: the private key in PEM may stand
+	// where an HTTP message signature is verified with a public key. An endpoint has no use for it, and is refused a
+	// private key without it.
+	AsSender bool
 }
 
 // Format writes nothing but the number of secrets, so that settings can be logged by mistake.

@@ -13,10 +13,10 @@ type tokenMatcher struct {
 	keyed[string]
 }
 
-func newTokenMatcher(spec Verify, secrets []Secret) (matcher, error) {
+func newTokenMatcher(spec Verify, own Settings) (matcher, error) {
 	m := &tokenMatcher{basic: spec.Kind == Basic}
 	var err error
-	m.keyed, err = newKeyed(secrets, func(text string) (string, error) {
+	m.keyed, err = newKeyed(own.Secrets, func(text string) (string, error) {
 		if _, err := KeyUTF8.decode(text); err != nil {
 			return "", err
 		}

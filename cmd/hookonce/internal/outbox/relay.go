@@ -21,11 +21,16 @@ type Settings struct {
 	FirstWait, MaxWait time.Duration // after the first failure; between two attempts
 }
 
-// Target is where the effects of a name are posted, and the secrets with which that is signed, if any.
+// Target is where the effects of a name are posted, and the secrets and the keys of HTTP message signatures with which that
+// is signed, if any.
 type Target struct {
 	Name, URL string
 	Secrets   []string
+	HTTPKeys  []HTTPKey
 }
+
+// HTTPKey is a key of HTTP message signatures as it is given.
+type HTTPKey struct{ ID, Key string }
 
 // Defaults are the settings without targets.
 func Defaults() Settings {
@@ -72,7 +77,11 @@ func (s *Settings) handlers() (map[string]relay.Handler, error) {
 		if handlers[t.Name] != nil {
 			return nil, fmt.Errorf("--to: %s is given twice; an effect goes to one place: enqueue one for each", t.Name)
 		}
-		h, err := relay.NewPOST(nil, t.URL, relay.PostPermanent(s.Permanent...), relay.PostSecrets(t.Secrets...))
+		options := []relay.PostOption{relay.PostPermanent(s.Permanent...), relay.PostSecrets(t.Secrets...)}
+		for _, k := range t.HTTPKeys {
+			options = append(options, relay.PostHTTPSignature(k.ID, k.Key))
+		}
+		h, err := relay.NewPOST(nil, t.URL, options...)
 		if err != nil {
 			return nil, fmt.Errorf("--to %s: %w", t.Name, err)
 		}
