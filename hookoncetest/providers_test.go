@@ -8,6 +8,8 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
+	"github.com/hookonce/hookonce/internal/httpsig"
+	"github.com/hookonce/hookonce/internal/httpsig/httpsigtest"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -55,6 +57,35 @@ func TestStormOfManyProviders(t *testing.T) {
 				return hookoncetest.Fail(ctx)
 			}, quiet, hookonce.WithPublicURL(address))
 			hookoncetest.Storm(t, handler, p, hookoncetest.Copies(3), hookoncetest.URL(address)).Once(t, effects.count)
+		})
+	}
+}
+
+// TestStormOfHTTPMessageSignatures: a test signs with a private key of its own, and the handler has the public one alone,
+// whether a sender signs so or the gateway does.
+func TestStormOfHTTPMessageSignatures(t *testing.T) {
+	const address = "https://shop.example/in?a=1"
+	ec := httpsigtest.Of(httpsig.ECDSAP256SHA256)
+	for name, c := range map[string]struct {
+		sender hookoncetest.Signer
+		own    hookonce.Provider
+	}{
+		"a sender": {
+			provider.HTTPSignature(provider.HTTPSignatureConfig{Secrets: []string{ec.Private}, URL: address, AsSender: true}),
+			provider.HTTPSignature(provider.HTTPSignatureConfig{Secrets: []string{ec.Public}, URL: address}),
+		},
+		"the gateway": {
+			provider.HookonceHTTP(provider.HookonceHTTPConfig{Keys: []string{ec.Private}, AsSender: true}),
+			provider.HookonceHTTP(provider.HookonceHTTPConfig{Keys: []string{ec.Public}}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var effects ledger
+			handler := hookonce.Webhook(memstore.New(), "in", c.own, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+				tx.OnCommit(func() { effects.add(ev.Key) })
+				return hookoncetest.Fail(ctx)
+			}, quiet, hookonce.WithPublicURL(address))
+			hookoncetest.Storm(t, handler, c.sender, hookoncetest.Copies(3), hookoncetest.URL(address)).Once(t, effects.count)
 		})
 	}
 }

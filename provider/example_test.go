@@ -75,6 +75,33 @@ func ExampleHookonce() {
 	// Output: billing evt_1 invoice.paid 2
 }
 
+// An application that has the public key of its gateway, and no secret. A test signs with a private key of its own.
+func ExampleHookonceHTTP() {
+	const private = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ+DYvh6SEqVTm50DFtMDoQikTmiCqirVv9mWG9qfSnF\n-----END PRIVATE KEY-----\n"
+	const public = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAJrQLj5P/89iXES9+vFgrIy29clF9CC/oPPsw3c5D0bs=\n-----END PUBLIC KEY-----\n"
+	gateway := provider.HookonceHTTP(provider.HookonceHTTPConfig{Keys: []string{private}, AsSender: true})
+	req := &hookonce.Request{Method: http.MethodPost, URL: "https://shop.example/hooks", Now: time.Now(), Body: []byte(`{"id": "evt_1"}`), Header: http.Header{
+		"Idempotency-Key": {"billing:evt_1"},
+		"Hookonce-Source": {"billing"},
+		"Hookonce-Key":    {"evt_1"},
+	}}
+	if err := gateway.Sign(req); err != nil {
+		panic(err)
+	}
+	p := provider.HookonceHTTP(provider.HookonceHTTPConfig{Keys: []string{public}})
+	d, err := p.Open(req)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(d.Events[0].Source, d.Events[0].Key)
+	req.Header.Set("Hookonce-Key", "evt_2")
+	_, err = p.Open(req)
+	fmt.Println(errors.Is(err, hookonce.ErrUnverified))
+	// Output:
+	// billing evt_1
+	// true
+}
+
 func ExampleSquare() {
 	p := provider.Square("https://shop.example/webhooks/square", "signature-key")
 	show(p, sample(p, "ac3ac95b", "payment.updated"))

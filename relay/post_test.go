@@ -6,14 +6,18 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/httpsig"
+	"github.com/hookonce/hookonce/internal/httpsig/httpsigtest"
 	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
 	"github.com/hookonce/hookonce/relay"
 )
 
@@ -88,6 +92,50 @@ func TestPOSTSigns(t *testing.T) {
 	came.Body[0]++
 	if _, err := provider.Standard("whsec_ZmFrZSBzZWNyZXQ=").Open(&came); err == nil {
 		t.Error("another body verifies as well")
+	}
+}
+
+// TestPOSTSignsWithHTTPMessageSignatures: once with each key, over what the request is about, for whoever has the public
+// key of one.
+func TestPOSTSignsWithHTTPMessageSignatures(t *testing.T) {
+	now := time.Unix(1769904000, 0)
+	var came hookonce.Request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		came = hookonce.Request{Method: r.Method, URL: "http://" + r.Host + r.RequestURI, Header: r.Header, Body: b, Now: now}
+	}))
+	defer server.Close()
+	old, next := httpsigtest.Of(httpsig.Ed25519), httpsigtest.Of(httpsig.RSAPSSSHA512)
+	handle := relay.POST(nil, server.URL+"/in?a=1", relay.PostHTTPSignature("old", old.Private), relay.PostHTTPSignature("next", next.Private),
+		relay.PostSecrets("whsec_ZmFrZSBzZWNyZXQ="), relay.PostClock(func() time.Time { return now }))
+	if err := handle(t.Context(), receipt); err != nil {
+		t.Fatal(err)
+	}
+	known := provider.HTTPSignatureConfig{
+		Secrets: []string{next.Public}, KeyID: "next", Headers: []string{"Idempotency-Key", "Hookonce-Effect", "Content-Type"},
+		Key: []spec.Value{"header:Idempotency-Key"}, Type: "header:Hookonce-Effect",
+	}
+	d, err := provider.HTTPSignature(known).Open(&came)
+	if err != nil || d.Events[0].Key != receipt.IdempotencyKey() || d.Events[0].Type != receipt.Name || !d.Events[0].KeySigned {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	if _, err := provider.Standard("whsec_ZmFrZSBzZWNyZXQ=").Open(&came); err != nil {
+		t.Error("the other signature: ", err)
+	}
+	came.Header.Set("Hookonce-Effect", "forged")
+	if _, err := provider.HTTPSignature(known).Open(&came); err == nil {
+		t.Error("another effect verifies as well")
+	}
+	for want, o := range map[string][]relay.PostOption{
+		"public key": {relay.PostHTTPSignature("k", old.Public)}, "the keyid is": {relay.PostHTTPSignature("", old.Private)},
+		"at most 4": slices.Repeat([]relay.PostOption{relay.PostHTTPSignature("k", httpsigtest.Secret)}, 5),
+	} {
+		if _, err := relay.NewPOST(nil, server.URL, o...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+	if _, err := relay.NewPOST(nil, "https://b\u00fccher.example", relay.PostHTTPSignature("k", old.Private)); err == nil {
+		t.Error("it signs for a host that is sent in another spelling")
 	}
 }
 

@@ -233,7 +233,7 @@ func TestPagesShowConfigurationsThatLoad(t *testing.T) {
 			dir := t.TempDir()
 			writeCertificate(t, dir) // where the page has it in /etc/hookonce
 			file := filepath.Join(dir, "hookonce.yaml")
-			if err := os.WriteFile(file, []byte(strings.ReplaceAll(block[2], "/etc/hookonce/admin.", dir+"/admin.")), 0o600); err != nil {
+			if err := os.WriteFile(file, []byte(strings.NewReplacer("/etc/hookonce/admin.", dir+"/admin.", "/etc/hookonce/ledger-2026.pem", dir+"/admin.key").Replace(block[2])), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			w := &env{

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/httpsig"
+	"github.com/hookonce/hookonce/internal/httpsig/httpsigtest"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -173,6 +175,32 @@ func TestSendOwnSpecification(t *testing.T) {
 		"--body", writeFile(t, `{"type":"paid","n":"{{id}}"}`), "-H", "X-Acme-Id: id-{{id}}")
 	if status != exitOK || len(got) != 1 || got[0] != `id-7 paid {"type":"paid","n":"7"}` {
 		t.Errorf("status %d, handled %q\n%s", status, got, out)
+	}
+}
+
+// TestSendWithAPrivateKeyOfOnesOwn: HTTP message signatures are made with it, and the endpoint has the public key.
+func TestSendWithAPrivateKeyOfOnesOwn(t *testing.T) {
+	for _, a := range []httpsig.Algorithm{httpsig.Ed25519, httpsig.ECDSAP256SHA256, httpsig.ECDSAP384SHA384, httpsig.RSAPSSSHA512} {
+		pair := httpsigtest.Of(a)
+		const address = "https://shop.example/hooks"
+		p, err := provider.Build("http-signature", spec.Settings{Secrets: spec.Secrets(pair.Public), URL: address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := 0
+		url := endpoint(t, hookonce.Webhook(memstore.New(), "in", p, func(context.Context, *memstore.Tx, *hookonce.Event) error { events++; return nil },
+			hookonce.WithLogger(slog.New(slog.DiscardHandler))))
+		private := "file:" + writeFile(t, pair.Private)
+		if status, out := sentBy(t, "--provider", "http-signature", "--secret", private, "--to", url, "--signed-url", address, "--copies", "2"); status != exitOK || events != 1 {
+			t.Errorf("%s: status %d, %d events: %s", a, status, events, out)
+		}
+		if status, out, errs := hammered(t, url, "--provider", "http-signature", "--secret", private, "--signed-url", address, "--copies", "3", "--rounds", "1"); status != exitOK || events != 2 {
+			t.Errorf("%s: hammer: status %d, %d events: %s%s", a, status, events, out, errs)
+		}
+	}
+	public := "file:" + writeFile(t, httpsigtest.Of(httpsig.Ed25519).Public)
+	if status, out := sentBy(t, "--provider", "http-signature", "--secret", public, "--to", "http://127.0.0.1:1/"); status != exitUsage || !strings.Contains(out, "nothing can be signed with one; give the private key") {
+		t.Errorf("with the public key: status %d: %s", status, out)
 	}
 }
 

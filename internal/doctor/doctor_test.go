@@ -122,6 +122,35 @@ func TestSecretsThatEnd(t *testing.T) {
 	}
 }
 
+// TestSecretFiles: a private key that every user of the machine can read is told of, and no other file.
+func TestSecretFiles(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string, mode os.FileMode) settings.Secret {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("fake"), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil { // whatever the umask
+			t.Fatal(err)
+		}
+		return settings.Unresolved("file:" + path)
+	}
+	cfg := config.Default()
+	app := cfg.NewDestination("app", "https://app.internal/")
+	app.HTTPSignature = []config.HTTPKey{{ID: "new", Key: file("new.pem", 0o644)}, {ID: "old", Key: file("old.pem", 0o640)}}
+	app.Secrets = []settings.Secret{settings.Unresolved("env:NAME"), settings.Unresolved("file:" + dir + "/gone")}
+	cfg.Destinations = []config.Destination{app}
+	cfg.Sources = []config.Source{{Name: "shop", Secrets: []settings.Secret{file("shop", 0o604)}}}
+	found, err := secretFiles(t.Context(), Patient{Config: cfg})
+	if text := fmt.Sprint(found); err != nil || len(found) != 2 || !strings.Contains(text, "app: every user of this machine can open "+dir+"/new.pem") || !strings.Contains(text, "chmod o= "+dir+"/shop") {
+		t.Errorf("%v, %v", found, err)
+	}
+	cfg.Sources, cfg.Destinations[0].HTTPSignature = nil, app.HTTPSignature[1:]
+	if found, err := secretFiles(t.Context(), Patient{Config: cfg}); err != nil || len(found) != 1 || found[0].Level != OK {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
 func TestClocksApart(t *testing.T) {
 	for _, tt := range []struct {
 		off, within time.Duration

@@ -3,6 +3,10 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +22,7 @@ func configChecks() []check[Patient] {
 		{"configuration", warnings},
 		{"retention", retention},
 		{"secrets", secrets},
+		{"secret files", secretFiles},
 	}
 }
 
@@ -86,6 +91,51 @@ func secrets(_ context.Context, p Patient) (found []Finding, _ error) {
 		found = append(found, good("none ends within %s", days(soon)))
 	}
 	return found, nil
+}
+
+// secretFiles finds files with secrets and private keys that every user of the machine can read.
+func secretFiles(_ context.Context, p Patient) (found []Finding, _ error) {
+	files := secretFilesOf(p.Config)
+	if runtime.GOOS == "windows" {
+		return nil, nil // where modes say nothing of that
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		info, err := os.Stat(name)
+		if err == nil && info.Mode().Perm()&0o007 != 0 {
+			found = append(found, doubt("chmod o= "+name, "%s: every user of this machine can open %s (%v)", files[name], name, info.Mode().Perm()))
+		}
+	}
+	if len(found) == 0 && len(files) > 0 {
+		found = append(found, good("none is open to every user of this machine"))
+	}
+	return found, nil
+}
+
+// secretFilesOf returns the files that hold secrets and private keys, each with the source or destination that it is for.
+func secretFilesOf(cfg *config.Config) map[string]string {
+	files := map[string]string{}
+	note := func(owner string, s settings.Secret) {
+		if name, ok := strings.CutPrefix(s.Reference(), "file:"); ok {
+			files[name] = owner
+		}
+	}
+	for i := range cfg.Sources {
+		for _, s := range cfg.Sources[i].Secrets {
+			note(cfg.Sources[i].Name, s)
+		}
+	}
+	for _, d := range cfg.AllDestinations() {
+		for _, s := range append(slices.Clone(d.Secrets), d.AppSecret) {
+			note(d.Name, s)
+		}
+		for _, k := range d.HTTPSignature {
+			note(d.Name, k.Key)
+		}
+		if d.TLS.Key != "" {
+			files[d.TLS.Key] = d.Name
+		}
+	}
+	return files
 }
 
 // acceptedAt returns which of the secrets are accepted at a time.

@@ -18,6 +18,8 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/httpsig"
+	"github.com/hookonce/hookonce/internal/httpsig/httpsigtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -25,7 +27,8 @@ import (
 
 const appSecret = "whsec_ZmFrZSBzZWNyZXQgb2YgdGhlIGFwcA=="
 
-// app is an application behind the gateway, which keeps what it is told by source.
+// app is an application behind the gateway, which keeps what it is told by source. It verifies what comes in both ways in
+// which a gateway signs, and finds the same.
 type app struct {
 	*httptest.Server
 	board
@@ -36,11 +39,17 @@ type app struct {
 func newApp(t *testing.T) *app {
 	a := &app{board: newBoard(), events: map[string][]hookonce.Event{}}
 	behind := provider.Hookonce(appSecret)
+	next := httpsigtest.Of(httpsig.ECDSAP384SHA384) // the application knows the key that replaces the other
+	withKeys := provider.HookonceHTTP(provider.HookonceHTTPConfig{Keys: []string{next.Public}})
 	a.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		var d *hookonce.Verified
 		if err == nil {
-			d, err = behind.Open(&hookonce.Request{Method: r.Method, Header: r.Header, Body: body, Now: time.Now()})
+			req := &hookonce.Request{Method: r.Method, URL: "http://" + r.Host + r.RequestURI, Header: r.Header, Body: body, Now: time.Now()}
+			d, err = behind.Open(req)
+			if other, otherwise := withKeys.Open(req); otherwise != nil || err == nil && !reflect.DeepEqual(other.Events, d.Events) {
+				err = fmt.Errorf("by its HTTP message signature it is %+v: %w", other, otherwise)
+			}
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -60,6 +69,10 @@ func (a *app) behind(t *testing.T, store config.Store, sources ...config.Source)
 	cfg := configured(store, "")
 	to := cfg.NewDestination("app", a.URL)
 	to.Secrets = []settings.Secret{settings.Literal(appSecret)}
+	to.HTTPSignature = []config.HTTPKey{
+		{ID: "app-2025", Key: settings.Literal(httpsigtest.Of(httpsig.Ed25519).Private)},
+		{ID: "app-2026", Key: settings.Literal(httpsigtest.Of(httpsig.ECDSAP384SHA384).Private)},
+	}
 	cfg.Destinations = []config.Destination{to}
 	for i := range sources {
 		sources[i].To, sources[i].Routes = "", []config.Route{{To: []string{"app"}}}

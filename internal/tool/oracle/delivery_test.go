@@ -25,6 +25,7 @@ import (
 // delivered is what a destination received, with the secret that it would verify it with.
 type delivered struct {
 	Secret  string            `json:"secret"`
+	URL     string            `json:"-"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
 }
@@ -62,7 +63,7 @@ func TestDeliveriesVerify(t *testing.T) {
 // variants yields the delivery as each secret sees it, and changed forms of it.
 func variants(d delivered) func(yield func(delivered, bool) bool) {
 	with := func(secret string, change func(*delivered)) delivered {
-		c := delivered{secret, map[string]string{}, d.Body}
+		c := delivered{secret, d.URL, map[string]string{}, d.Body}
 		for name, value := range d.Headers {
 			c.Headers[name] = value
 		}
@@ -91,26 +92,30 @@ func variants(d delivered) func(yield func(delivered, bool) bool) {
 // deliverSigned has the gateway deliver an event with three secrets, and returns what arrived.
 func deliverSigned(t *testing.T, body string) delivered {
 	t.Helper()
+	return deliverTo(t, "", body, deliver.Destination{Secrets: []string{whsec, otherWhsec, plain}})
+}
+
+// deliverTo has the gateway deliver an event to a path, as the settings say, and returns what arrived.
+func deliverTo(t *testing.T, path, body string, to deliver.Destination) delivered {
+	t.Helper()
 	arrived := make(chan delivered, 1)
 	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		content, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
-		d := delivered{Headers: map[string]string{}, Body: string(content)}
+		d := delivered{URL: "http://" + r.Host + r.RequestURI, Headers: map[string]string{}, Body: string(content)}
 		for name, values := range r.Header {
 			d.Headers[name] = strings.Join(values, ", ")
 		}
 		arrived <- d
 	}))
 	defer app.Close()
+	to.URL, to.Timeout, to.Concurrency, to.Schedule, to.Stale = app.URL+path, time.Minute, 1, retry.Default(), deliver.StaleFlag
 	j := &oneDelivery{work: make(chan *journal.Work, 1), outcome: make(chan journal.Outcome, 1)}
 	d, err := deliver.New(deliver.Options{
 		Journal: j, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(),
-		Destinations: map[string]deliver.Destination{"app": {
-			URL: app.URL, Secrets: []string{whsec, otherWhsec, plain},
-			Timeout: time.Minute, Concurrency: 1, Schedule: retry.Default(), Stale: deliver.StaleFlag,
-		}},
+		Destinations: map[string]deliver.Destination{"app": to},
 	})
 	if err != nil {
 		t.Fatal(err)
