@@ -294,6 +294,20 @@ func (c Claim) VerdictFor(req ClaimRequest, now time.Time) Verdict {
 	return Acquired
 }
 
+// YieldsTo reports whether the stored claim c gives way to the trace of a failed attempt at time now: it is claimable, and from
+// an older attempt. Attempts that began afresh at the same time have the same token; of those, one that gave up is never made
+// an ordinary failure again, because its sender was told to stop. The content that a claim is pinned to stays. It is the rule
+// that every store applies; see [TxStore.Within].
+func (c Claim) YieldsTo(attempt Claim, now time.Time) bool {
+	if c.VerdictFor(ClaimRequest{Digest: attempt.Digest}, now) != Acquired {
+		return false
+	}
+	if c.Token == attempt.Token {
+		return c.State == StateFailed || c.State == StateDead && attempt.State == StateDead
+	}
+	return c.Token < attempt.Token
+}
+
 // Conflicts reports whether a digest that is stored is known, and differs from the one that is requested. It is the
 // rule that every store applies to set [Claim.Conflict].
 func (r ClaimRequest) Conflicts(digest []byte) bool {

@@ -53,7 +53,7 @@ func (s *Store) attempt(ctx context.Context, tx *Tx, c hookonce.Claim, fn func(t
 }
 
 // trace records that an attempt failed with cause, and returns cause. A permanent or pinned failure that has
-// to give way, see [yields], is not on record: then the error wraps [hookonce.ErrTraceLost] as well.
+// to give way, see [hookonce.Claim.YieldsTo], is not on record: then the error wraps [hookonce.ErrTraceLost] as well.
 func (s *Store) trace(ctx context.Context, attempt hookonce.Claim, cause error) error {
 	f := hookonce.FailureOf(ctx, attempt.Ref, cause)
 	if attempt.Key == "" || f.Forgets(attempt.Token) {
@@ -79,7 +79,7 @@ func (s *Store) leave(attempt hookonce.Claim) bool {
 	}
 	now := s.now()
 	stored, exists := s.table.claim(attempt.Ref)
-	if exists && !yields(stored, attempt, now) {
+	if exists && !stored.YieldsTo(attempt, now) {
 		return false
 	}
 	if exists {
@@ -93,18 +93,4 @@ func (s *Store) leave(attempt hookonce.Claim) bool {
 	tx.put(attempt)
 	tx.persist()
 	return true
-}
-
-// yields reports whether the stored claim gives way to the trace of the attempt: it is claimable, and
-// from an older attempt. Attempts that began afresh at the same time have the same token; of those,
-// one that gave up is never made an ordinary failure again, because its sender was told to stop. The content
-// that a claim is pinned to stays.
-func yields(stored, attempt hookonce.Claim, now time.Time) bool {
-	if stored.VerdictFor(hookonce.ClaimRequest{Digest: attempt.Digest}, now) != hookonce.Acquired {
-		return false
-	}
-	if stored.Token == attempt.Token {
-		return stored.State == hookonce.StateFailed || (stored.State == hookonce.StateDead && attempt.State == hookonce.StateDead)
-	}
-	return stored.Token < attempt.Token
 }

@@ -29,17 +29,25 @@ type Config struct {
 	// opened by several calls share nothing but the database, like processes. Open registers the
 	// cleanup with t.
 	Open func(t testing.TB) func(Options) hookonce.Store
+	// MaxResponse is how large a response may be that the store keeps, in bytes; zero: a mebibyte and more. Larger
+	// ones it must refuse.
+	MaxResponse int
 }
 
 // TxConfig says how to open a store whose database also holds the effect.
 type TxConfig[Tx any] struct {
 	// Open makes a fresh, empty database. It registers the cleanup with t.
 	Open func(t testing.TB) Database[Tx]
+	// MaxResponse is as in [Config].
+	MaxResponse int
+	// AtCommit says that it is decided at the commit who wins, as [hookonce.TxStore] allows: no transaction waits for
+	// another one, of copies that overlap more than one may run its handler, and one commits.
+	AtCommit bool
 }
 
 // Lease returns the configuration that tests the same store in lease mode.
 func (cfg TxConfig[Tx]) Lease() Config {
-	return Config{Open: func(t testing.TB) func(Options) hookonce.Store {
+	return Config{MaxResponse: cfg.MaxResponse, Open: func(t testing.TB) func(Options) hookonce.Store {
 		db := cfg.Open(t)
 		return func(o Options) hookonce.Store { return db.Store(o) }
 	}}
@@ -215,8 +223,9 @@ func contains(t testing.TB, text, want string) {
 // fixture is a store in lease mode over a fresh database.
 type fixture struct {
 	hookonce.Store
-	clock *Clock
-	open  func(Options) hookonce.Store
+	clock       *Clock
+	open        func(Options) hookonce.Store
+	maxResponse int
 }
 
 // another opens a further store on the same database and the same clock.
@@ -239,7 +248,7 @@ func (cfg Config) cases(t *testing.T, noun string, cases []leaseCase) {
 }
 
 func (cfg Config) fresh(t testing.TB) *fixture {
-	f := &fixture{clock: NewClock(), open: cfg.Open(t)}
+	f := &fixture{clock: NewClock(), open: cfg.Open(t), maxResponse: cfg.MaxResponse}
 	f.Store = f.another()
 	return f
 }
@@ -247,9 +256,10 @@ func (cfg Config) fresh(t testing.TB) *fixture {
 // txFixture is a store in both modes over a fresh database.
 type txFixture[Tx any] struct {
 	hookonce.TxStore[Tx]
-	db    Database[Tx]
-	clock *Clock
-	names int // that the case made up; see next
+	db          Database[Tx]
+	clock       *Clock
+	names       int // that the case made up; see next
+	maxResponse int
 }
 
 // another opens a further store on the same database and the same clock, with its own bounded wait.
@@ -280,7 +290,7 @@ func (cfg TxConfig[Tx]) cases(t *testing.T, noun string, cases []txCase[Tx]) {
 }
 
 func (cfg TxConfig[Tx]) fresh(t testing.TB) *txFixture[Tx] {
-	f := &txFixture[Tx]{db: cfg.Open(t), clock: NewClock()}
+	f := &txFixture[Tx]{db: cfg.Open(t), clock: NewClock(), maxResponse: cfg.MaxResponse}
 	f.TxStore = f.another(0)
 	return f
 }

@@ -12,15 +12,21 @@ import (
 
 func concurrentGuardCases[Tx any]() []txCase[Tx] {
 	return []txCase[Tx]{
-		{"a version waits for another one of the resource", raceNewerWaits[Tx]},
-		{"the answer is about what was committed first", raceNewerTwo[Tx]},
 		{"one of many is newer", raceNewerSame[Tx]},
 		{"all of one second are newer", raceNewerSecond[Tx]},
 		{"of many versions the highest stands", raceNewerMany[Tx]},
-		{"a move waits for another one of the entity", raceTransitionWaits[Tx]},
-		{"the move is from where the first one went", raceTransitionTwo[Tx]},
 		{"one of many moves first", raceTransitionFirst[Tx]},
 		{"of two moves to different states one is made", raceTransitionFork[Tx]},
+	}
+}
+
+// waitingGuardCases are about transactions that wait for each other.
+func waitingGuardCases[Tx any]() []txCase[Tx] {
+	return []txCase[Tx]{
+		{"a version waits for another one of the resource", raceNewerWaits[Tx]},
+		{"the answer is about what was committed first", raceNewerTwo[Tx]},
+		{"a move waits for another one of the entity", raceTransitionWaits[Tx]},
+		{"the move is from where the first one went", raceTransitionTwo[Tx]},
 	}
 }
 
@@ -293,7 +299,9 @@ func purgeGuardClocks[Tx any](t *testing.T, f *txFixture[Tx]) {
 	wrong.TxStore = wrong.another(0)
 	wrong.newer(t, "order-1", 7, true)
 	wrong.moves(t, "order-1", "", "paid", "paid", hookonce.Moved)
-	wrong.carryOut(t, "evt_1")
+	if _, has := wrong.TxStore.(hookonce.Outbox[Tx]); has {
+		wrong.carryOut(t, "evt_1")
+	}
 	for _, kind := range hookonce.PurgeKinds() {
 		f.purgeKind(t, kind, 100, 0)
 	}

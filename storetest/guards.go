@@ -24,6 +24,11 @@ func RunGuards[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	cfg.cases(t, "transition", transitionCases[Tx]())
 	cfg.cases(t, "purge guards", purgeGuardCases[Tx]())
 	cfg.cases(t, "concurrent guards", concurrentGuardCases[Tx]())
+	if cfg.AtCommit {
+		cfg.cases(t, "overlapping guards", overlapGuardCases[Tx]())
+	} else {
+		cfg.cases(t, "waiting guards", waitingGuardCases[Tx]())
+	}
 }
 
 // invalidNames cannot be stored, as far as names are concerned.

@@ -33,6 +33,7 @@ func responseCases() []leaseCase {
 		{"belongs to one key of one source", responseScope},
 		{"goes with its claim", responsePurged},
 		{"an ended context keeps nothing", responseCancelled},
+		{"one that is too large is refused, and nothing is recorded", responseTooLarge},
 	}
 }
 
@@ -76,17 +77,21 @@ func responseKept(t *testing.T, f *fixture) {
 	responds(t, f.another(), c.Ref, response("one"))
 }
 
-// awkwardResponses are those that a store could change.
-func awkwardResponses() map[string]hookonce.Response {
+// awkwardResponses are those that a store could change; limit is how large they may be, 0: as large as they are.
+func awkwardResponses(limit int) map[string]hookonce.Response {
 	all := make([]byte, 256)
 	for i := range all {
 		all[i] = byte(i)
+	}
+	large := bytes.Repeat(all, 1<<12)
+	if limit > 0 {
+		large = large[:min(limit, len(large))]
 	}
 	return map[string]hookonce.Response{
 		"empty":          {Status: http.StatusNoContent},
 		"empty body":     {Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte{}},
 		"every byte":     {Status: http.StatusOK, Body: all},
-		"one mebibyte":   {Status: http.StatusOK, Body: bytes.Repeat(all, 1<<12)},
+		"large":          {Status: http.StatusOK, Body: large},
 		"strange status": {Status: 599, Body: []byte("?")},
 		"many values": {Status: http.StatusOK, Header: http.Header{
 			"Link": {"<b>; rel=next", "<a>; rel=prev", "<b>; rel=next"}, "Warning": {"", " ", "last"},
@@ -98,7 +103,7 @@ func awkwardResponses() map[string]hookonce.Response {
 }
 
 func responseBytes(t *testing.T, f *fixture) {
-	for name, r := range awkwardResponses() {
+	for name, r := range awkwardResponses(f.maxResponse) {
 		c := claim(t, f, request(name), hookonce.Acquired)
 		ok(t, keeps(t, f).CompleteWith(t.Context(), c, r))
 		responds(t, f, c.Ref, r)
@@ -222,18 +227,36 @@ func responseCancelled(t *testing.T, f *fixture) {
 	silent(t, f, c.Ref)
 }
 
+// tooLarge is a response of one byte more than the store keeps, if it has a limit.
+func tooLarge(t testing.TB, limit int) hookonce.Response {
+	t.Helper()
+	if limit == 0 {
+		t.Skip("the store has no limit that this suite knows of")
+	}
+	return hookonce.Response{Status: http.StatusOK, Body: make([]byte, limit+1)}
+}
+
+func responseTooLarge(t *testing.T, f *fixture) {
+	r := tooLarge(t, f.maxResponse)
+	c := claim(t, f, request("evt_1"), hookonce.Acquired)
+	unchanged(t, f, c.Ref, func() { refuses(t, keeps(t, f).CompleteWith(t.Context(), c, r), hookonce.ErrResponseTooLarge) })
+	silent(t, f, c.Ref)
+	ok(t, keeps(t, f).CompleteWith(t.Context(), c, response("less")))
+	responds(t, f, c.Ref, response("less"))
+}
+
 // raceResponseVisible asks for the response as soon as a copy is called a duplicate.
 func raceResponseVisible(t *testing.T, f *fixture) {
 	for i := range rounds {
 		c := claim(t, f, request(fmt.Sprint("evt_", i)), hookonce.Acquired)
 		owner, reader := keeps(t, f.another()), keeps(t, f.another())
-		var g errgroup.Group
+		g, ctx := errgroup.WithContext(t.Context()) // it ends if the owner fails
 		g.Go(func() error { return owner.CompleteWith(t.Context(), c, response("done")) })
 		g.Go(func() error {
 			for {
-				copied, err := reader.Claim(t.Context(), request(c.Key))
+				copied, err := reader.Claim(ctx, request(c.Key))
 				if err != nil || copied.Verdict == hookonce.Duplicate {
-					_, missing := reader.Response(t.Context(), c.Ref)
+					_, missing := reader.Response(ctx, c.Ref)
 					return errors.Join(err, missing)
 				}
 			}
@@ -283,6 +306,7 @@ func txResponseCases[Tx any]() []txCase[Tx] {
 		{"needs a key that can be stored", keepInvalid[Tx]},
 		{"works in a transaction of the caller's", keepClaimTx[Tx]},
 		{"an ended context keeps nothing", keepCancelled[Tx]},
+		{"one that is too large is refused, and nothing is committed", keepTooLarge[Tx]},
 		{"a changed request after an outbound call is refused", changedRequestAfterOutboundCall[Tx]},
 	}
 }
@@ -360,7 +384,7 @@ func keepReplaces[Tx any](t *testing.T, f *txFixture[Tx]) {
 }
 
 func keepBytes[Tx any](t *testing.T, f *txFixture[Tx]) {
-	for name, r := range awkwardResponses() {
+	for name, r := range awkwardResponses(f.maxResponse) {
 		ok(t, errorOf(f.answer(t, request(name), r, nil)))
 		responds(t, f, request(name).Ref, r)
 	}
@@ -427,4 +451,13 @@ func keepCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
 	})
 	refuses(t, err, errDeclined)
 	silent(t, f, req.Ref)
+}
+
+func keepTooLarge[Tx any](t *testing.T, f *txFixture[Tx]) {
+	r := tooLarge(t, f.maxResponse)
+	refuses(t, errorOf(f.answer(t, request("evt_1"), r, nil)), hookonce.ErrResponseTooLarge)
+	silent(t, f, request("evt_1").Ref)
+	f.effects(t, nil)
+	ok(t, errorOf(f.answer(t, request("evt_1"), response("less"), nil)))
+	responds(t, f, request("evt_1").Ref, response("less"))
 }

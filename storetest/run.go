@@ -28,7 +28,11 @@ func RunConcurrent(t *testing.T, cfg Config) {
 func RunTx[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	cfg.cases(t, "within", withinCases[Tx]())
 	cfg.cases(t, "refused", refusedCases[Tx]())
-	cfg.cases(t, "wait", waitCases[Tx]())
+	if cfg.AtCommit {
+		cfg.cases(t, "overlap", overlapCases[Tx]())
+	} else {
+		cfg.cases(t, "wait", waitCases[Tx]())
+	}
 	cfg.cases(t, "claimtx", claimTxCases[Tx]())
 	cfg.cases(t, "trace", traceCases[Tx]())
 	cfg.cases(t, "late", lateCases[Tx]())

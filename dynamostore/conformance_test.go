@@ -1,0 +1,32 @@
+package dynamostore_test
+
+import (
+	"testing"
+
+	"github.com/hookonce/hookonce/dynamostore/internal/dynalite"
+	"github.com/hookonce/hookonce/storetest"
+)
+
+func TestConformance(t *testing.T) {
+	cfg := suite(fake(t))
+	storetest.Run(t, cfg.Lease())
+	storetest.RunConcurrent(t, cfg.Lease())
+	storetest.RunTx(t, cfg)
+	storetest.RunTxConcurrent(t, cfg)
+	storetest.RunTxResponses(t, cfg)
+	storetest.RunGuards(t, cfg)
+}
+
+func TestFaults(t *testing.T) { storetest.RunFaults(t, suite(fake(t))) }
+
+func TestHistory(t *testing.T) { storetest.RunHistory(t, suite(fake(t)).History()) }
+
+// Lease mode on a stand-in that somebody else has written, and that does not show the item that a condition failed on.
+func TestDynalite(t *testing.T) {
+	storetest.Briefly(t)
+	cfg := suite(backend{url: dynalite.URL(t)})
+	storetest.Run(t, cfg.Lease())
+	storetest.RunConcurrent(t, cfg.Lease())
+	storetest.RunResponses(t, cfg.Lease())
+	storetest.RunHistory(t, cfg.History())
+}
