@@ -6,7 +6,7 @@ FUZZTIME ?= 10s
 # What a package's tests are given. It ends what hangs, and says where, within the time of a CI run; it judges no speed.
 HANGS = -timeout 40m
 
-.PHONY: all build image npm deploy release reproducible docs test check oracle browser screenshots examples adapters servers bench bench-stores bench-large backlog fuzz kills chaos attack ops clean
+.PHONY: all build image npm deploy release reproducible docs test check oracle browser screenshots examples adapters dynamodb servers bench bench-stores bench-large backlog fuzz kills chaos attack ops clean
 
 all: build
 
@@ -91,8 +91,16 @@ examples: servers ## the programs in examples, against real databases
 servers: ## install what tests start (databases, PgBouncer, Node, psycopg for Python), if it is missing
 	@./scripts/install-servers
 
-adapters: ## the modules that bring the library to Prometheus and OpenTelemetry
-	for m in hookonceprom hookonceotel; do (cd $$m && go vet -mod=mod ./... && go test -mod=mod -count=1 $(HANGS) ./...) || exit 1; done
+adapters: servers ## the modules that bring the library to Prometheus, OpenTelemetry and DynamoDB
+	cd dynamostore/internal/dynalite && npm ci --ignore-scripts --no-audit --no-fund --silent
+	for m in hookonceprom hookonceotel dynamostore; do (cd $$m && go vet -mod=mod ./... && go test -mod=mod -count=1 $(HANGS) ./...) || exit 1; done
+
+ENDPOINT ?= aws
+AWS_REGION ?= us-east-1
+
+dynamodb: ## the suites of dynamostore on the DynamoDB of ENDPOINT (aws: the service, with AWS_PROFILE or AWS_ACCESS_KEY_ID), in two tables that are made and dropped; a few cents
+	@if [ -n "$$AWS_PROFILE" ]; then eval "$$(aws configure export-credentials --profile "$$AWS_PROFILE" --format env)" || exit 1; fi; \
+	cd dynamostore && go test -mod=mod -count=1 -timeout 60m -v . -dynamodb.endpoint=$(ENDPOINT) -dynamodb.region=$(AWS_REGION)
 
 bench: servers ## the table of docs/performance.md, about seven minutes
 	cd internal/tool/bench && go run -mod=mod .

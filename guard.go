@@ -7,7 +7,8 @@ import (
 
 // Guards keeps, in the caller's transaction, what tells newer from older and one state from another.
 // Every method takes the row's lock until the transaction ends, so that of several at once one decides
-// first and the others see what it committed; they wait as long as the database lets them. After an
+// first and the others see what it committed; they wait as long as the database lets them. In a store that decides at the commit (see
+// [TxStore.Within]) nobody waits, and the commit fails if the record is another one by then. After an
 // error the transaction must be rolled back. A rollback also takes back the records of the guards.
 type Guards[Tx any] interface {
 	// Newer reports whether a state of that rank is to be applied, which is so if rank

@@ -66,6 +66,11 @@ type TxStore[Tx any] interface {
 	// another transaction holds the same key, Within waits for it, at most the store's bounded wait,
 	// and then answers Busy. So an error of nil always means that the work is done and durable.
 	//
+	// A store whose database has no transaction that stays open may decide at the commit instead: then nobody waits, of
+	// copies that overlap several may run fn, one of them commits, nothing remains of the others, and these are answered by what
+	// holds by then, as if they had not run. ClaimTx does not wait there either, and the commit of whoever lost fails with an
+	// error that wraps [ErrBusy].
+	//
 	// The claim that Within returns has the verdict, also beside an error, and is zero only if there is
 	// none because the store failed before. It tells a key that is held elsewhere (verdict Busy) from an
 	// ErrBusy that fn returned (verdict Acquired, with the claim that fn was given).

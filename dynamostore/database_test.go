@@ -30,11 +30,11 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	if err := errors.Join(dropTables(), dynalite.Stop()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1

@@ -160,6 +160,12 @@ func TestExpiry(t *testing.T) {
 	if got := expiry(hookonce.JoinKey("billing", "tx")); got != after(time.Hour) {
 		t.Errorf("a claim of a transaction expires at %q, want %q", got, after(time.Hour))
 	}
+	if _, err := s.Within(t.Context(), request("failed"), func(*dynamostore.Batch, hookonce.Claim) error { return errDeclined }); !errors.Is(err, errDeclined) {
+		t.Fatal(err)
+	}
+	if got := expiry(hookonce.JoinKey("billing", "failed")); got != "" {
+		t.Errorf("the trace of a failure expires at %q", got)
+	}
 	// A clock that says 1970 says nothing about an age.
 	wrong := db.store(&network{}, dynamostore.WithClock(func() time.Time { return time.Unix(1, 0) }))
 	must(t, wrong.Complete(t.Context(), claim(t, wrong, request("wrong"), hookonce.Acquired)))

@@ -147,7 +147,7 @@ func TestPagesShowProgramsThatRun(t *testing.T) {
 // TestPagesShowGoThatExists: what a page takes from our packages is there. The changelog names what is gone.
 func TestPagesShowGoThatExists(t *testing.T) {
 	packages := map[string]map[string]bool{}
-	for _, dir := range []string{"", "hookoncetest", "janitor", "memstore", "pgstore", "provider", "provider/spec", "provider/spec/specyaml", "redisstore", "relay", "sqlstore", "storetest"} {
+	for _, dir := range []string{"", "dynamostore", "hookoncetest", "janitor", "memstore", "pgstore", "provider", "provider/spec", "provider/spec/specyaml", "redisstore", "relay", "sqlstore", "storetest"} {
 		packages[filepath.Base(filepath.Join("hookonce", dir))] = exported(t, filepath.Join("../..", dir))
 	}
 	named := 0

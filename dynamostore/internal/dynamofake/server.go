@@ -26,9 +26,14 @@ type Server struct {
 	http   *httptest.Server
 }
 
+// New returns a server that is not started.
+func New() *Server {
+	return &Server{Clock: time.Now, tables: map[string]*table{}, tokens: map[string]token{}}
+}
+
 // Start starts a server on a free port of the loopback address, which ends with the test.
 func Start(t testing.TB) *Server {
-	s := &Server{Clock: time.Now, tables: map[string]*table{}, tokens: map[string]token{}}
+	s := New()
 	s.http = httptest.NewServer(s)
 	t.Cleanup(s.http.Close)
 	return s
@@ -61,6 +66,7 @@ var operations = map[string]func(*Server, []byte) (any, *failure){
 	"CreateTable":               answer((*Server).createTable),
 	"DeleteTable":               answer((*Server).deleteTable),
 	"DescribeTable":             answer((*Server).describeTable),
+	"UpdateTable":               answer((*Server).updateTable),
 	"UpdateTimeToLive":          answer((*Server).updateTimeToLive),
 	"DescribeTimeToLive":        answer((*Server).describeTimeToLive),
 	"DescribeContinuousBackups": answer((*Server).describeBackups),

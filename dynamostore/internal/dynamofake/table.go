@@ -117,6 +117,20 @@ func (s *Server) describeTable(in named) (any, *failure) {
 	return map[string]any{"Table": t.description}, nil
 }
 
+type updateTable struct {
+	TableName                 string
+	DeletionProtectionEnabled bool
+}
+
+func (s *Server) updateTable(in updateTable) (any, *failure) {
+	t, err := s.find(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	t.protected, t.description.DeletionProtectionEnabled = in.DeletionProtectionEnabled, in.DeletionProtectionEnabled
+	return map[string]any{"TableDescription": t.description}, nil
+}
+
 type updateTimeToLive struct {
 	TableName               string
 	TimeToLiveSpecification struct {
