@@ -17,6 +17,9 @@ import (
 func RunResponses(t *testing.T, cfg Config) {
 	cfg.cases(t, "responses", responseCases())
 	cfg.cases(t, "concurrent responses", concurrentResponseCases())
+	if cfg.MaxResponse > 0 {
+		cfg.cases(t, "large responses", []leaseCase{{"are refused, and nothing is recorded", responseTooLarge}})
+	}
 }
 
 func responseCases() []leaseCase {
@@ -33,7 +36,6 @@ func responseCases() []leaseCase {
 		{"belongs to one key of one source", responseScope},
 		{"goes with its claim", responsePurged},
 		{"an ended context keeps nothing", responseCancelled},
-		{"one that is too large is refused, and nothing is recorded", responseTooLarge},
 	}
 }
 
@@ -227,17 +229,13 @@ func responseCancelled(t *testing.T, f *fixture) {
 	silent(t, f, c.Ref)
 }
 
-// tooLarge is a response of one byte more than the store keeps, if it has a limit.
-func tooLarge(t testing.TB, limit int) hookonce.Response {
-	t.Helper()
-	if limit == 0 {
-		t.Skip("the store has no limit that this suite knows of")
-	}
+// tooLarge is a response of one byte more than the store keeps.
+func tooLarge(limit int) hookonce.Response {
 	return hookonce.Response{Status: http.StatusOK, Body: make([]byte, limit+1)}
 }
 
 func responseTooLarge(t *testing.T, f *fixture) {
-	r := tooLarge(t, f.maxResponse)
+	r := tooLarge(f.maxResponse)
 	c := claim(t, f, request("evt_1"), hookonce.Acquired)
 	unchanged(t, f, c.Ref, func() { refuses(t, keeps(t, f).CompleteWith(t.Context(), c, r), hookonce.ErrResponseTooLarge) })
 	silent(t, f, c.Ref)
@@ -291,6 +289,9 @@ func raceResponseTakeover(t *testing.T, f *fixture) {
 func RunTxResponses[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	RunResponses(t, cfg.Lease())
 	cfg.cases(t, "tx responses", txResponseCases[Tx]())
+	if cfg.MaxResponse > 0 {
+		cfg.cases(t, "large tx responses", []txCase[Tx]{{"are refused, and nothing is committed", keepTooLarge[Tx]}})
+	}
 }
 
 func txResponseCases[Tx any]() []txCase[Tx] {
@@ -306,7 +307,6 @@ func txResponseCases[Tx any]() []txCase[Tx] {
 		{"needs a key that can be stored", keepInvalid[Tx]},
 		{"works in a transaction of the caller's", keepClaimTx[Tx]},
 		{"an ended context keeps nothing", keepCancelled[Tx]},
-		{"one that is too large is refused, and nothing is committed", keepTooLarge[Tx]},
 		{"a changed request after an outbound call is refused", changedRequestAfterOutboundCall[Tx]},
 	}
 }
@@ -454,7 +454,7 @@ func keepCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
 }
 
 func keepTooLarge[Tx any](t *testing.T, f *txFixture[Tx]) {
-	r := tooLarge(t, f.maxResponse)
+	r := tooLarge(f.maxResponse)
 	refuses(t, errorOf(f.answer(t, request("evt_1"), r, nil)), hookonce.ErrResponseTooLarge)
 	silent(t, f, request("evt_1").Ref)
 	f.effects(t, nil)
