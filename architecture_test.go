@@ -83,7 +83,7 @@ var rules = []rule{
 	{pkg: "internal/journal/sqlite", allow: []string{"", "internal/tally", "internal/journal", "internal/journal/search", "internal/ddl", "schema", "internal/sqlitefile"}, reason: "journal stores never import each other"},
 	{pkg: "internal/secretshape", allow: []string{"provider/spec"}, reason: "what a secret looks like is known without a request, a store or a setting"},
 	{pkg: "internal/providertext", allow: []string{"provider/spec"}, reason: "words about a sender need nothing but what is known of it"},
-	{pkg: "internal/diagnose", allow: []string{"", "internal/secretshape", "provider", "provider/spec"}, reason: "it looks at a request that somebody has at hand; nothing that serves requests may depend on it"},
+	{pkg: "internal/diagnose", allow: []string{"", "internal/httpsig", "internal/secretshape", "provider", "provider/spec"}, reason: "it looks at a request that somebody has at hand; nothing that serves requests may depend on it"},
 	{pkg: "internal/sqlitefile", allow: []string{}, reason: "where a file is needs nothing of ours"},
 	{pkg: "internal/ingest", deny: []string{"internal/deliver", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
 	{pkg: "internal/deliver", deny: []string{"internal/ingest", "provider", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},

@@ -63,6 +63,10 @@ func (c Capture) Why(err error) Cause {
 			return c.clock()
 		case hookonce.ReasonHandshakeRefused:
 			return c.challenge(rejection)
+		case hookonce.ReasonSignatureMalformed: // what it lacks, no other way of reading the request makes good
+			if found, ok := c.httpSignature(); ok && found.Word != HeaderMissing {
+				return found
+			}
 		}
 	}
 	s := newSearch(c)

@@ -22,9 +22,9 @@ func (c Capture) guess(rejection *hookonce.RejectError) Cause {
 		case rejection.Header != "" || rejection.Reason == hookonce.ReasonSignatureMissing || rejection.Reason == hookonce.ReasonTimestampMissing:
 			looks = []look{c.empty, c.looksLikeAnother, missing}
 		case rejection.Reason == hookonce.ReasonSignatureMalformed:
-			looks = []look{c.empty, func() (Cause, bool) { return c.malformed(rejection) }}
+			looks = []look{c.empty, c.httpSignature, func() (Cause, bool) { return c.malformed(rejection) }}
 		default:
-			looks = []look{c.damage, c.shape, c.withoutType, c.withoutURL, c.localURL, c.lacksBeginning, c.sorted, c.other}
+			looks = []look{c.damage, c.shape, c.httpSignature, c.withoutType, c.withoutURL, c.localURL, c.lacksBeginning, c.sorted, c.other}
 		}
 	}
 	for _, look := range looks {
@@ -210,5 +210,6 @@ func (c Capture) other() (Cause, bool) {
 		cause.Text = "the secret is another one than the sender signed with, or the URL or the body is not the one that it signed"
 		cause.Mend += "; and compare the URL with the one that is registered with the sender, to the last character"
 	}
+	c.otherHTTP(&cause)
 	return cause, true
 }

@@ -188,6 +188,21 @@ func (v *verifier) stated(r *reading, created *int64) error {
 	return v.believe(r, "")
 }
 
+// createdAt returns the latest of the times at which signatures of a request say that they were created, and whether one
+// says so.
+func createdAt(req *hookonce.Request) (at time.Time, ok bool) {
+	found, err := httpsig.Parse(req.Header[httpsig.InputHeader], req.Header[httpsig.SignatureHeader])
+	if err != nil {
+		return at, false
+	}
+	for i := range found {
+		if created := found[i].Created; created != nil && (!ok || time.Unix(*created, 0).After(at)) {
+			at, ok = time.Unix(*created, 0).UTC(), true
+		}
+	}
+	return at, ok
+}
+
 // made reports whether one of the keys made the signature, with an algorithm that is accepted. One that the signature
 // names must be that.
 func (m *httpMatcher) made(s *httpsig.Signature, base []byte, keys httpKey) bool {

@@ -99,6 +99,9 @@ func (p *Provider) SignedTime(req *hookonce.Request) (time.Time, bool) {
 		if v.timestamp(r, line) == nil && !r.at.IsZero() {
 			return r.at, true
 		}
+		if at, ok := createdAt(req); ok && v.kind == HTTPSignature {
+			return at, true
+		}
 	}
 	return time.Time{}, false
 }
