@@ -2,6 +2,7 @@ package hookoncetest_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"sync"
 	"testing"
@@ -107,4 +108,18 @@ func TestClientStormOnALease(t *testing.T) {
 		return r
 	})
 	storm.Once(t, effects.count)
+}
+
+// TestStormOfNumberedEvents: a sender whose ids are numbers sends JSON, and each event is another one.
+func TestStormOfNumberedEvents(t *testing.T) {
+	p := provider.Paystack("fake-secret")
+	var effects ledger
+	handler := hookonce.Webhook(memstore.New(), p.Name(), p, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+		if !json.Valid(ev.Body) {
+			t.Errorf("the body is no JSON: %s", ev.Body)
+		}
+		tx.OnCommit(func() { effects.add(ev.Key) })
+		return hookoncetest.Fail(ctx)
+	}, quiet)
+	hookoncetest.Storm(t, handler, p, hookoncetest.Copies(3)).Once(t, effects.count)
 }

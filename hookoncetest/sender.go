@@ -20,8 +20,10 @@ type sender struct {
 	keyOf   func(*event) (string, error)
 	same    bool   // all acknowledgements of an event must be the same
 	prefix  string // of ids
-	seed    uint32 // in ids
-	events  []*event
+	// numberedID returns an id that is a number, for a sender whose ids are numbers. Nil: there is none.
+	numberedID func(uint64) string
+	seed       uint32 // in ids
+	events     []*event
 }
 
 func newSender(t testing.TB, h http.Handler, prefix string, opts []Option) *sender {

@@ -47,6 +47,7 @@ func signer(t testing.TB, h http.Handler, p Signer, opts []Option) *sender {
 	t.Helper()
 	s := newSender(t, h, "evt", opts)
 	at, example := s.now(), p.Spec().Example
+	s.numberedID = example.NumberedID
 	sample := func(e *event) spec.Sample {
 		of := spec.Sample{ID: e.id, Version: int64(e.n), Time: at, Object: s.object}
 		if of.Object == "" {
@@ -149,11 +150,21 @@ func (s *sender) address(e *event) string {
 	return r.URL.String()
 }
 
+// idOf returns the id of the nth event of the storm.
+func (s *sender) idOf(n int) string {
+	if s.numberedID != nil {
+		if id := s.numberedID(uint64(s.seed)*1e4 + uint64(n)); id != "" {
+			return id
+		}
+	}
+	return fmt.Sprintf("%s_%08x%04d", s.prefix, s.seed, n)
+}
+
 // begin returns a new event, which meets what the format and its values say.
 func (s *sender) begin(kind string, values ...any) *event {
 	s.t.Helper()
 	n := len(s.events) + 1
-	e := &event{id: fmt.Sprintf("%s_%08x%04d", s.prefix, s.seed, n), n: n, kind: kind, round: fmt.Sprintf(kind, values...)}
+	e := &event{id: s.idOf(n), n: n, kind: kind, round: fmt.Sprintf(kind, values...)}
 	var err error
 	if e.key, err = s.keyOf(e); err == nil && n > 1 && e.key == s.events[0].key {
 		err = errors.New("two events have the same key: put the id where the provider has it (see Body)")

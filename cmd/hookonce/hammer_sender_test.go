@@ -33,7 +33,12 @@ func TestHammerProviders(t *testing.T) {
 				t.Fatal(err)
 			}
 			url := endpoint(t, hookonce.Webhook(memstore.New(), p.Name(), p,
-				func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil },
+				func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+					if known.Example.Body != "" && !json.Valid(ev.Body) && known.Split == nil {
+						t.Errorf("the body is no JSON: %s", ev.Body)
+					}
+					return nil
+				},
 				hookonce.WithLogger(slog.New(slog.DiscardHandler))))
 			status, out, errs := hammered(t, url, "--provider", name, "--secret", secret, "--copies", "3", "--rounds", "2", "--json",
 				"--signed-url", "https://shop.example/hooks")

@@ -140,6 +140,18 @@ func (t Template) NewID() string {
 	return head + random(tail[len(head):]) + example[len(tail):]
 }
 
+// firstNumber is the least that [Template.NumberedID] returns: 15 digits, which every parser of JSON keeps.
+const firstNumber = 100_000_000_000_000
+
+// NumberedID returns an identifier for senders whose identifiers are numbers, another one for each of the first 8e14 n. It is
+// empty if the sender's are no numbers.
+func (t Template) NumberedID(n uint64) string {
+	if t.ID == "" || strings.Trim(t.ID, "0123456789") != "" {
+		return ""
+	}
+	return strconv.FormatUint(firstNumber+n%(8*firstNumber), 10)
+}
+
 // maxIDHead is how many letters may stand before the first digit of an identifier and be its beginning.
 const maxIDHead = 3
 

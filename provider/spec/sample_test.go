@@ -46,6 +46,18 @@ func TestNumberedObject(t *testing.T) {
 	}
 }
 
+// Numbers are made for senders whose identifiers are numbers, and for no others.
+func TestNumberedID(t *testing.T) {
+	for example, want := range map[string]string{"3816279340": "100000000000012", "1001": "100000000000012", "": "", "evt_1": "", "1a": "", "-1": ""} {
+		if got := (Template{ID: example}).NumberedID(12); got != want {
+			t.Errorf("%q: %q, want %q", example, got, want)
+		}
+	}
+	if got := (Template{ID: "1"}).NumberedID(1<<64 - 1); len(got) != 15 {
+		t.Errorf("the last one is %s", got)
+	}
+}
+
 // An identifier that is made up is of the example's kind: same beginning, length and alphabet.
 func TestNewID(t *testing.T) {
 	for example, want := range map[string]string{

@@ -3,6 +3,7 @@
 package hammer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +111,7 @@ func (h *Hammer) Run(ctx context.Context) (*Report, error) {
 // round fires one event and judges what came back.
 func (h *Hammer) round(ctx context.Context, n int, latency *traffic.Histogram) (*Round, error) {
 	now := time.Now()
-	event, err := h.Signer.Sign(traffic.EventID(h.Seed, n), now, now)
+	event, err := h.Signer.Sign(h.id(n), now, now)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +148,11 @@ func (h *Hammer) round(ctx context.Context, n int, latency *traffic.Histogram) (
 	}
 	r.Result = r.judge()
 	return r, nil
+}
+
+// id returns the id of the event of a round, a number where the sender's ids are numbers.
+func (h *Hammer) id(round int) string {
+	return cmp.Or(h.Signer.Provider.Spec().Example.NumberedID(traffic.EventNumber(h.Seed, round)), traffic.EventID(h.Seed, round))
 }
 
 func (h *Hammer) volley(ctx context.Context, event *hookonce.Request) ([]traffic.Answer, error) {
