@@ -45,47 +45,8 @@ func gitlabSpec() spec.Spec {
 		},
 		Limits: spec.Limits{MaxBody: 25 << 20},
 		// https://docs.gitlab.com/user/project/integrations/webhooks/#delivery-headers; the signing token: https://gitlab.com/gitlab-org/gitlab/-/merge_requests/230944
-		Headers: []string{"X-Gitlab-Event", "X-Gitlab-Instance", "X-Gitlab-Webhook-UUID", "X-Gitlab-Event-UUID", "Idempotency-Key", "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "X-Gitlab-*"},
-		Reconcile: &spec.Reconcile{
-			Servers:    []spec.Server{{Name: "gitlab", URL: "https://gitlab.com"}},
-			SelfHosted: true,
-			Places: []spec.Place{
-				{Name: "project", Path: "/api/v4/projects/{project}/hooks/{hook}"},
-				{Name: "group", Path: "/api/v4/groups/{group}/hooks/{hook}"},
-			},
-			Settings: []spec.Setting{
-				{Name: "project", Help: "the project's number or path, as in group/project", Allow: "/"},
-				{Name: "group", Help: "the group's number or path", Allow: "/"},
-				{Name: "hook", Help: "the webhook's number"},
-			},
-			Auth: spec.Auth{Kind: spec.AuthHeader, Header: "PRIVATE-TOKEN", Token: "a project, group or personal access token"},
-			List: spec.List{
-				Path:       "{place}/events?per_page=20",
-				Page:       &spec.Page{Kind: spec.PageNumber, Param: "page", Size: 20},
-				Sort:       spec.Newest,
-				ID:         "$.id",
-				Time:       &spec.ListedTime{In: "$.created_at"}, // older versions do not say
-				Delivered:  &spec.Condition{In: "$.response_status", Is: []string{"2*"}},
-				Deliveries: true,
-				Event: &spec.Recorded{
-					Body:    "$.request_data",
-					Headers: "$.request_headers",
-					Cut:     &spec.Condition{In: "$.request_data.oversize", Is: []string{"true"}},
-					Differs: "addresses of mail are replaced by [REDACTED]",
-				},
-			},
-			Redeliver: &spec.Redeliver{
-				Path:   "{place}/events/{id}/resend",
-				Rate:   spec.Rate{Requests: 5, Per: minute},
-				Rights: "the role Maintainer and the scope api",
-			},
-			Window: 7 * day,
-			Rights: "the role Maintainer (Owner for a group) and the scope read_api",
-			Notes: []string{
-				"the list is there since version 17.3, sending again since 17.4; it is refused if the webhook's URL has changed since",
-				"sending again is the better way: a listed body lacks addresses of mail, and a large one is not recorded at all",
-			},
-		},
+		Headers:   []string{"X-Gitlab-Event", "X-Gitlab-Instance", "X-Gitlab-Webhook-UUID", "X-Gitlab-Event-UUID", "Idempotency-Key", "Webhook-Id", "Webhook-Timestamp", "Webhook-Signature", "X-Gitlab-*"},
+		Reconcile: gitlabReconcile(),
 		Example: spec.Template{
 			ID:     "f5e5f430-f57b-4e6e-9fac-d9128cd7232f",
 			Type:   "merge_request.open",
@@ -101,27 +62,81 @@ func gitlabSpec() spec.Spec {
 			},
 			Body: gitlabExample,
 		},
-		Sources: []spec.Source{
-			stated("key", "gitlab-org/gitlab: lib/gitlab/web_hooks, app/services/web_hooks/resend_service.rb"),
-			stated("signing token: Standard Webhooks, the id is the Idempotency-Key", "gitlab-org/gitlab: merge requests 230944 and 231325"),
-			stated("token, delivery ids, no retry after an HTTP error", "gitlab-org/gitlab: app/services/web_hook_service.rb"),
-			stated("largest body", "gitlab-org/gitlab: merge request 38687"),
-			stated("webhooks are disabled after failures", "docs.gitlab.com/user/project/integrations/webhooks; gitlab-org/gitlab: merge request 166329"),
-			reported("deadline", "GitLab documentation, quoted"),
-			stated("the secret is the receiver's choice", "docs.gitlab.com/user/project/integrations/webhooks"),
-			notSourced("when a request that timed out is retried, and for how long a delivery can be sent again"),
-			stated("list, its window, sending again five times a minute", "gitlabhq/gitlabhq: doc/api/project_webhooks.md, lib/api/hooks/events.rb, lib/api/hooks/resend_hook.rb"),
-			stated("newest first, what of a body is recorded", "gitlabhq/gitlabhq: app/models/hooks/web_hook_log.rb, lib/api/entities/web_hook_log.rb"),
-			reported("scope read_api suffices for the list", "inferred: docs.gitlab.com/user/profile/personal_access_tokens says that it grants read access to the API"),
+		Sources: gitlabSources(),
+		Traps:   gitlabTraps(),
+	}
+}
+
+// gitlabReconcile is the list of what GitLab delivered to a webhook.
+func gitlabReconcile() *spec.Reconcile {
+	return &spec.Reconcile{
+		Servers:    []spec.Server{{Name: "gitlab", URL: "https://gitlab.com"}},
+		SelfHosted: true,
+		Places: []spec.Place{
+			{Name: "project", Path: "/api/v4/projects/{project}/hooks/{hook}"},
+			{Name: "group", Path: "/api/v4/groups/{group}/hooks/{hook}"},
 		},
-		Traps: []string{
-			"X-Gitlab-Event-UUID is shared by all the hooks that one request or a chain of hooks triggers: as the key it loses events; and it changes when the worker runs again, so it lets copies through",
-			"X-Gitlab-Webhook-UUID is made anew for every request, whatever its name says: as the key it lets every copy through",
-			"older versions disable the webhook for good after four answers of 400 to 499, newer ones after forty failures of any kind: requests with a wrong token are answered 503, which disables it for a while, so that a token that was changed on one side only can be put right",
-			"the secret token proves who sends but binds nothing: whoever sees one request can send any other; give the webhook a signing token",
-			"while a secret token is configured here beside the signing token, it alone suffices: remove it once the webhook is signed",
-			"GitLab says that a request that timed out may be sent twice",
+		Settings: []spec.Setting{
+			{Name: "project", Help: "the project's number or path, as in group/project", Allow: "/"},
+			{Name: "group", Help: "the group's number or path", Allow: "/"},
+			{Name: "hook", Help: "the webhook's number"},
 		},
+		Auth: spec.Auth{Kind: spec.AuthHeader, Header: "PRIVATE-TOKEN", Token: "a project, group or personal access token"},
+		List: spec.List{
+			Path:       "{place}/events?per_page=20",
+			Page:       &spec.Page{Kind: spec.PageNumber, Param: "page", Size: 20},
+			Sort:       spec.Newest,
+			ID:         "$.id",
+			Time:       &spec.ListedTime{In: "$.created_at"}, // older versions do not say
+			Delivered:  &spec.Condition{In: "$.response_status", Is: []string{"2*"}},
+			Deliveries: true,
+			Event: &spec.Recorded{
+				Body:    "$.request_data",
+				Headers: "$.request_headers",
+				Cut:     &spec.Condition{In: "$.request_data.oversize", Is: []string{"true"}},
+				Differs: "addresses of mail are replaced by [REDACTED]",
+			},
+		},
+		Redeliver: &spec.Redeliver{
+			Path:   "{place}/events/{id}/resend",
+			Rate:   spec.Rate{Requests: 5, Per: minute},
+			Rights: "the role Maintainer and the scope api",
+		},
+		Window: 7 * day,
+		Rights: "the role Maintainer (Owner for a group) and the scope read_api",
+		Notes: []string{
+			"the list is there since version 17.3, sending again since 17.4; it is refused if the webhook's URL has changed since",
+			"sending again is the better way: a listed body lacks addresses of mail, and a large one is not recorded at all",
+		},
+	}
+}
+
+// gitlabSources says where each fact is from.
+func gitlabSources() []spec.Source {
+	return []spec.Source{
+		stated("key", "gitlab-org/gitlab: lib/gitlab/web_hooks, app/services/web_hooks/resend_service.rb"),
+		stated("signing token: Standard Webhooks, the id is the Idempotency-Key", "gitlab-org/gitlab: merge requests 230944 and 231325"),
+		stated("token, delivery ids, no retry after an HTTP error", "gitlab-org/gitlab: app/services/web_hook_service.rb"),
+		stated("largest body", "gitlab-org/gitlab: merge request 38687"),
+		stated("webhooks are disabled after failures", "docs.gitlab.com/user/project/integrations/webhooks; gitlab-org/gitlab: merge request 166329"),
+		reported("deadline", "GitLab documentation, quoted"),
+		stated("the secret is the receiver's choice", "docs.gitlab.com/user/project/integrations/webhooks"),
+		notSourced("when a request that timed out is retried, and for how long a delivery can be sent again"),
+		stated("list, its window, sending again five times a minute", "gitlabhq/gitlabhq: doc/api/project_webhooks.md, lib/api/hooks/events.rb, lib/api/hooks/resend_hook.rb"),
+		stated("newest first, what of a body is recorded", "gitlabhq/gitlabhq: app/models/hooks/web_hook_log.rb, lib/api/entities/web_hook_log.rb"),
+		reported("scope read_api suffices for the list", "inferred: docs.gitlab.com/user/profile/personal_access_tokens says that it grants read access to the API"),
+	}
+}
+
+// gitlabTraps are what people get wrong.
+func gitlabTraps() []string {
+	return []string{
+		"X-Gitlab-Event-UUID is shared by all the hooks that one request or a chain of hooks triggers: as the key it loses events; and it changes when the worker runs again, so it lets copies through",
+		"X-Gitlab-Webhook-UUID is made anew for every request, whatever its name says: as the key it lets every copy through",
+		"older versions disable the webhook for good after four answers of 400 to 499, newer ones after forty failures of any kind: requests with a wrong token are answered 503, which disables it for a while, so that a token that was changed on one side only can be put right",
+		"the secret token proves who sends but binds nothing: whoever sees one request can send any other; give the webhook a signing token",
+		"while a secret token is configured here beside the signing token, it alone suffices: remove it once the webhook is signed",
+		"GitLab says that a request that timed out may be sent twice",
 	}
 }
 

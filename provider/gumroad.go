@@ -7,7 +7,9 @@ import "github.com/hookonce/hookonce/provider/spec"
 // empty.
 //
 // The key is made of the resource's name and the id of the sale or subscription. Gumroad sends under it again what changed
-// since, such as a second partial refund: equal content is a copy, other content passes on. Nothing is signed.
+// since: equal content is a copy, other content passes on. Nothing is signed. Of a refund it says neither which it is nor how
+// much, only whether all is refunded now: of several partial refunds in a row those that leave something are one and the same
+// ping, and pass for copies of the first. Ask Gumroad for the refunds of the sale.
 func Gumroad(tokens ...string) *spec.Provider {
 	return must(spec.New(gumroadSpec(), spec.Settings{Secrets: spec.Secrets(tokens...)}))
 }
@@ -56,12 +58,14 @@ func gumroadSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("nothing is signed, retries after 500, 502, 503, 504 and 499 only, deadline, retry_count", "antiwork/gumroad: app/sidekiq/post_to_individual_ping_endpoint_worker.rb"),
 			stated("fields", "antiwork/gumroad: app/modules/purchase/ping_notification.rb, app/modules/subscription/ping_notification.rb; a changed plan: Subscription#send_updated_notifification_webhook"),
+			stated("a refund's ping has no id and no amount, and refunded is true only when all is refunded", "antiwork/gumroad: app/modules/purchase/ping_notification.rb, app/modules/purchase/refundable.rb"),
 			reported("key", "inferred: a resource has one event of a name, and what changes since is in the fields"),
 			reported("the secret is the receiver's choice", "inferred: the token is a part of the URL that is registered"),
 		},
 		Traps: []string{
 			"nothing is signed: whoever knows the URL can send any sale, so ask Gumroad for it before anything is handed out",
 			"a connection that fails or an answer after five seconds is never tried again, and neither is a 4xx: what is missed is lost",
+			"a second partial refund that leaves something cannot be told from a copy of the first: it has the same fields, the price of the sale among them and no amount of its own; ask Gumroad for the refunds of the sale, now and then as well",
 			"a retry has one more field, retry_count: a hash of the body as the key lets retries through",
 			"resource subscriptions can be made to send JSON, of which nothing is looked up here: leave them at the form",
 		},

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,7 +104,8 @@ func TestCashfreeTries(t *testing.T) {
 	}
 }
 
-// TestGumroadCountsItsRetries: a retry has one more field, and is a copy; a second refund of the same sale is none.
+// TestGumroadCountsItsRetries: a retry has one more field, and is a copy; the refund that completes the others is none. One that
+// does not complete them has no field of its own, and cannot be told from a copy of the first: the traps say so.
 func TestGumroadCountsItsRetries(t *testing.T) {
 	p := Gumroad("fake-token")
 	ping := func(more ...string) hookonce.Event {
@@ -116,6 +118,9 @@ func TestGumroadCountsItsRetries(t *testing.T) {
 	first, retry, second, sale := ping(), ping("retry_count", "1"), ping("refunded", "true"), ping("resource_name", "sale")
 	if first.Key == "" || first.Key != retry.Key || string(first.Digest) != string(retry.Digest) || retry.SenderAttempt != "1" {
 		t.Errorf("a retry: %+v, %+v", first, retry)
+	}
+	if partial := ping(); partial.Key != first.Key || !slices.ContainsFunc(p.Spec().Traps, func(trap string) bool { return strings.Contains(trap, "second partial refund") }) {
+		t.Errorf("a second partial refund is told apart now (%q): say so in the traps", partial.Key)
 	}
 	if first.Key == second.Key || first.Key == sale.Key {
 		t.Errorf("another state has the key %q, and another event %q", second.Key, sale.Key)

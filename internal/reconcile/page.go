@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/hookonce/hookonce/internal/nesting"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -66,31 +67,10 @@ func parsePage(body []byte, l *spec.List) (page, error) {
 
 // parseJSON parses an answer, which must be JSON and not be nested without end.
 func parseJSON(body []byte) (gjson.Result, error) {
-	if deep(body) || !gjson.ValidBytes(body) {
+	if nesting.Deeper(body, maxDepth) || !gjson.ValidBytes(body) {
 		return gjson.Result{}, lies("the answer is no JSON")
 	}
 	return gjson.ParseBytes(body), nil
-}
-
-// deep reports whether JSON is nested deeper than anything that senders have.
-func deep(body []byte) bool {
-	depth, text := 0, false
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case text && c == '\\':
-			i++
-		case c == '"':
-			text = !text
-		case text:
-		case c == '[' || c == '{':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == ']' || c == '}':
-			depth--
-		}
-	}
-	return false
 }
 
 // find returns what is at a path.

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/hookonce/hookonce/internal/nesting"
 )
 
 // maxDepth is how deep a JSON document may be nested. The checker is recursive, and a signed body of
@@ -200,37 +202,12 @@ func checkJSON(body []byte) error {
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
 		return errEmptyBody
-	case tooDeep(body):
+	case nesting.Deeper(body, maxDepth):
 		return errTooDeep
 	case !gjson.ValidBytes(body):
 		return errNotJSON
 	}
 	return nil
-}
-
-// tooDeep reports whether body is nested more than maxDepth levels. Counting the brackets settles
-// nearly every body without looking at its structure.
-func tooDeep(body []byte) bool {
-	if bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) <= maxDepth {
-		return false
-	}
-	depth, inString := 0, false
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '[' || c == '{':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == ']' || c == '}':
-			depth--
-		}
-	}
-	return false
 }
 
 // view returns b as a string without copying it, and bytesOf the reverse. Bodies may be 25 MiB;

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/internal/incoming"
@@ -36,8 +35,8 @@ func (birdScheme) Signs(v spec.Value) bool {
 }
 
 func (birdScheme) Compile(secret string) (spec.Checker, error) {
-	if secret == "" || strings.TrimSpace(secret) != secret {
-		return nil, errors.New("is empty or has white space around it")
+	if err := wholeSecret(secret); err != nil {
+		return nil, err
 	}
 	return birdChecker(secret), nil
 }

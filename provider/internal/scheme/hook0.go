@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -41,8 +40,8 @@ func (hook0Scheme) Carrier() spec.Value          { return "header:" + hook0Heade
 func (hook0Scheme) Signs(v spec.Value) bool { return v == "ts" || signsDocument(v) }
 
 func (hook0Scheme) Compile(secret string) (spec.Checker, error) {
-	if secret == "" || strings.TrimSpace(secret) != secret {
-		return nil, errors.New("is empty or has white space around it")
+	if err := wholeSecret(secret); err != nil {
+		return nil, err
 	}
 	return hook0Checker(secret), nil
 }

@@ -23,25 +23,17 @@ const (
 )
 
 // plivoScheme is an HMAC over the URL with its query sorted, the sorted form and a nonce.
-type plivoScheme struct{}
+type plivoScheme struct{ formScheme }
 
 // Plivo returns the scheme of Plivo's callbacks, version 3.
 func Plivo() spec.Scheme { return plivoScheme{} }
 
 func (plivoScheme) MarshalText() ([]byte, error) { return []byte("plivo"), nil }
-func (plivoScheme) Covers() spec.Coverage        { return spec.CoversFields }
-func (plivoScheme) Imitable() bool               { return true }
 func (plivoScheme) Carrier() spec.Value          { return "header:" + plivoHeader }
 
-// Signs is false for every field: names and values are signed with nothing between them, so that a piece
-// of one can be made a piece of another.
-func (plivoScheme) Signs(v spec.Value) bool {
-	return v == "url" || strings.HasPrefix(string(v), "const:")
-}
-
 func (plivoScheme) Compile(secret string) (spec.Checker, error) {
-	if secret == "" || strings.TrimSpace(secret) != secret {
-		return nil, errors.New("is empty or has white space around it")
+	if err := wholeSecret(secret); err != nil {
+		return nil, err
 	}
 	return plivoChecker(secret), nil
 }

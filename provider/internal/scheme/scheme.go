@@ -75,3 +75,23 @@ func oneSpelling(id string) string {
 	}
 	return id
 }
+
+// wholeSecret returns what is wrong with a secret that is one text.
+func wholeSecret(secret string) error {
+	if secret == "" || strings.TrimSpace(secret) != secret {
+		return errors.New("is empty or has white space around it")
+	}
+	return nil
+}
+
+// formScheme is what the schemes have in common that sign the URL and a sorted form.
+type formScheme struct{}
+
+func (formScheme) Covers() spec.Coverage { return spec.CoversFields }
+func (formScheme) Imitable() bool        { return true }
+
+// Signs is false for every field: names and values are signed with nothing between them, so that a piece
+// of one can be made a piece of another.
+func (formScheme) Signs(v spec.Value) bool {
+	return v == "url" || strings.HasPrefix(string(v), "const:")
+}

@@ -20,25 +20,17 @@ const twilioHeader = "X-Twilio-Signature"
 
 // twilioScheme is an HMAC over the URL and the sorted form. A body of another kind is not signed
 // itself: the URL carries its hash then.
-type twilioScheme struct{}
+type twilioScheme struct{ formScheme }
 
 // Twilio returns the scheme of Twilio's webhooks for messages and calls.
 func Twilio() spec.Scheme { return twilioScheme{} }
 
 func (twilioScheme) MarshalText() ([]byte, error) { return []byte("twilio"), nil }
-func (twilioScheme) Covers() spec.Coverage        { return spec.CoversFields }
-func (twilioScheme) Imitable() bool               { return true }
 func (twilioScheme) Carrier() spec.Value          { return "header:" + twilioHeader }
 
-// Signs is false for every field: names and values are signed with nothing between them, so that a piece
-// of one can be made a piece of another.
-func (twilioScheme) Signs(v spec.Value) bool {
-	return v == "url" || strings.HasPrefix(string(v), "const:")
-}
-
 func (twilioScheme) Compile(secret string) (spec.Checker, error) {
-	if secret == "" || strings.TrimSpace(secret) != secret {
-		return nil, errors.New("is empty or has white space around it")
+	if err := wholeSecret(secret); err != nil {
+		return nil, err
 	}
 	return twilioChecker(secret), nil
 }
