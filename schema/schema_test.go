@@ -77,7 +77,7 @@ func exec(t *testing.T, db *sql.DB, statement string) {
 var libraryTables = []string{"claims", "responses", "effects", "versions", "states"}
 
 var journalTables = []string{"events", "bodies", "deliveries", "attempts", "lanes", "newest", "twins", "sightings", "pauses", "audits", "answers", "tallies", "tally_hours", "tally_writers",
-	"alerts", "alert_silences", "alert_records", "alert_notices", "reconcile_marks"}
+	"alerts", "alert_silences", "alert_records", "alert_notices", "reconcile_marks", "reconcile_missing"}
 
 func mustHaveTables(t *testing.T, db *sql.DB, d schema.Dialect, name string) {
 	t.Helper()

@@ -50,18 +50,27 @@ const requestTimeout = 40 * time.Second
 // client returns what asks the gateway that the flags and the environment name.
 func (f *adminFlags) client(w *env, c *cobra.Command) (*adminClient, error) {
 	address := cmp.Or(f.address, settings.Lookup(w.environ, config.AdminURLVariable), "http://"+config.Default().Admin)
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return nil, &usageError{c.CommandPath(), errors.New("--admin: this is not the address of a gateway; write one like http://127.0.0.1:8081")}
+	address, err := parseAdminURL(address)
+	if err != nil {
+		return nil, &usageError{c.CommandPath(), err}
 	}
 	token, err := f.secret(w)
 	if err != nil {
 		return nil, &usageError{c.CommandPath(), fmt.Errorf("--token: %w", err)}
 	}
-	return newAdminClient(u.String(), token), nil
+	return newAdminClient(address, token), nil
+}
+
+// parseAdminURL returns the URL of an admin listener, or says what is wrong.
+func parseAdminURL(address string) (string, error) {
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
+		return "", errors.New("--admin: this is not the address of a gateway; write one like http://127.0.0.1:8081")
+	}
+	return u.String(), nil
 }
 
 // newAdminClient returns what asks the gateway whose admin listener has that URL.

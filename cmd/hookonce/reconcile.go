@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,19 +30,31 @@ list has it, under the same key, so that a webhook that comes late is a duplicat
 Both can be broken off and done again without harm.
 
 What the store holds is looked up there. The file of SQLite belongs to the gateway that runs: let that compare, with
-reconcile: {every: 15m}, or stop it meanwhile.
+reconcile: {every: 15m}, or stop it meanwhile. Why something that is missing was refused, if it came, is known to
+gateways that run: the one that the configuration's admin names is asked, or those of --admin.
+
+What is on record under another source, from before this one had any event, is left alone: the source may have been
+renamed. --really has it sent again or stored all the same.
+
+With --provider the question is put for a program that uses the library, without a gateway: --store has its claims,
+--source is the name that it claims under, and --token is that of the sender's API. It also lists what arrived and is
+not done, with the error. What is missing can be sent again, but not stored: only the program can carry it out.
 
 Exit status: 0 nothing is missing, or all of it was recovered; 1 something is, or the question could not be
 answered; 2 wrong usage.`
 
 const reconcileExample = `  hookonce reconcile --source billing --since 48h
   hookonce reconcile --source billing --since 2026-11-21 --until 2026-11-22 --redeliver
-  hookonce reconcile --source billing --since 7d --ingest --json`
+  hookonce reconcile --source billing --since 7d --ingest --json
+  hookonce reconcile --provider github --store postgres://app@db/shop --source repo --token env:GITHUB_TOKEN \
+      --with owner=acme --with repo=shop --with hook=123 --since 48h --redeliver`
 
 func newReconcileCommand(w *env) *cobra.Command {
 	var ask gateway.Comparison
 	var since, until string
 	var asJSON bool
+	var asked askedGateways
+	var of claimsOf
 	c := &cobra.Command{
 		Use:     "reconcile --source NAME --since TIME [flags]",
 		Short:   "Find events that a sender made and that never arrived",
@@ -52,9 +65,18 @@ func newReconcileCommand(w *env) *cobra.Command {
 			if err := readComparison(&ask, since, until, time.Now()); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
+			if of.chosen() {
+				return of.run(w, c, &ask, asJSON)
+			}
+			if err := of.unused(c.Flags()); err != nil {
+				return &usageError{c.CommandPath(), err}
+			}
 			cfg, _, err := loadConfig(w, c.Flags())
 			if err != nil {
 				return err
+			}
+			if ask.Refused, err = asked.refusals(w, cfg); err != nil {
+				return &usageError{c.CommandPath(), err}
 			}
 			return runReconcile(w, c, cfg, ask, asJSON)
 		},
@@ -66,10 +88,13 @@ func newReconcileCommand(w *env) *cobra.Command {
 	f.StringVar(&until, "until", "", "and until this `time`; now if not set")
 	f.BoolVar(&ask.Redeliver, "redeliver", false, "have the sender send again what is missing")
 	f.BoolVar(&ask.Ingest, "ingest", false, "store what is missing as the list has it")
+	f.BoolVar(&ask.Really, "really", false, "do so although another source has the same events on record")
+	f.StringArrayVar(&asked.addresses, "admin", nil, "`URL` of the admin listener of a gateway to ask what was refused; repeatable; "+config.AdminURLVariable+" or the configuration's admin if not set")
 	f.BoolVar(&asJSON, "json", false, "write the report as JSON")
+	of.declare(f)
 	configFlag(f)
 	config.StoreFlags(f)
-	c.AddCommand(newReconcileEffectsCommand(w))
+	c.AddCommand(newReconcileMissingCommand(w), newReconcileDismissCommand(w), newReconcileEffectsCommand(w))
 	return c
 }
 
@@ -106,9 +131,16 @@ func runReconcile(w *env, c *cobra.Command, cfg *config.Config, ask gateway.Comp
 		return err
 	}
 	defer b.Close()
+	return tellReconciled(ctx, w, asJSON, func(show func(reconcile.Progress)) (*reconcile.Report, error) {
+		ask.Progress = show
+		return b.Reconcile(ctx, ask)
+	})
+}
+
+// tellReconciled compares, shows how far that is, and writes what was found.
+func tellReconciled(ctx context.Context, w *env, asJSON bool, compare func(func(reconcile.Progress)) (*reconcile.Report, error)) error {
 	progress := newProgress(w)
-	ask.Progress = progress.show
-	r, err := b.Reconcile(ctx, ask)
+	r, err := compare(progress.show)
 	progress.end()
 	if r == nil {
 		return err
@@ -186,6 +218,7 @@ func printReconciled(w *env, r *reconcile.Report, brokenOff bool) {
 	}{
 		{"listed", r.Listed, ""},
 		{"on record", r.Known, ""},
+		{"not done", r.NotDone, "of them arrived and are not done"},
 		{"missing", r.Missing, ""},
 		{"refused", r.Refused, "of them came and were refused"},
 		{"young", r.Young, "may be under way"},
@@ -219,10 +252,30 @@ func printReconciled(w *env, r *reconcile.Report, brokenOff bool) {
 		}
 		_ = t.Flush()
 	}
+	if r.RefusedUnknown != "" {
+		fmt.Fprintf(out, "\nWhich of them came and were refused is not known: %s\n", clean(r.RefusedUnknown))
+	}
+	printUnfinished(w, r)
 	if left := r.Missing - len(r.Events); left > 0 {
 		fmt.Fprintf(out, "  and %d more\n", left)
 	}
 	for _, why := range slices.Sorted(maps.Keys(r.Failures)) {
 		fmt.Fprintf(out, "\n%d failed: %s\n", r.Failures[why], clean(why))
+	}
+}
+
+// printUnfinished lists what arrived and is not done.
+func printUnfinished(w *env, r *reconcile.Report) {
+	if len(r.Unfinished) == 0 {
+		return
+	}
+	fmt.Fprintf(w.out, "\nArrived, and not done:\n")
+	t := newTable(w, "  ", "time | key | type | state | error")
+	for _, u := range r.Unfinished {
+		t.row("  ", clock(u.Time), u.Key, u.Type, u.Status, u.Error)
+	}
+	_ = t.Flush()
+	if left := r.NotDone - len(r.Unfinished); left > 0 {
+		fmt.Fprintf(w.out, "  and %d more\n", left)
 	}
 }

@@ -234,7 +234,7 @@ func lost(s *overview.Snapshot, all []Alert) Answer {
 	}
 	for i := range s.Sources {
 		ours += s.Sources[i].Hour.Ours
-		missing += max(0, s.Sources[i].Hour.Missing-s.Sources[i].Hour.Recovered)
+		missing += lostOf(&s.Sources[i])
 	}
 	switch {
 	case dead > 0:

@@ -108,7 +108,7 @@ var rules = []Rule{
 	{Name: cameAgain, When: "more events came again than is usual, for three minutes; a page at ten times that", Severity: Page, find: ofSources(findCameAgain)},
 	{Name: silent, When: "so many minutes with events are missing, by what the source usually sends; or nothing came for longer than its expect_every", Severity: Ticket,
 		Threshold: sureSilence, Unit: Number, find: ofSources(findSilent)},
-	{Name: neverArrived, When: "so many events that a sender lists never arrived, and were not recovered, by what gateways found in an hour", Severity: Ticket, Threshold: 1, Unit: Number, find: ofSources(findNeverArrived)},
+	{Name: neverArrived, When: "so many events that a sender lists never arrived, as gateways found: until they are on record, dismissed, or gone from the list", Severity: Ticket, Threshold: 1, Unit: Number, find: ofSources(findNeverArrived)},
 	{Name: reconcileLate, When: "a source was not compared with its sender's list for so many periods and a quarter of an hour; or the last comparison failed", Severity: Ticket, For: 15 * time.Minute,
 		Threshold: latePeriods, Unit: Number, find: ofSources(findReconcileLate)},
 	{Name: secretEnds, When: "requests are signed with a secret that ends sooner; or, all of them, with one that has ended", Severity: Ticket, For: 10 * time.Minute,

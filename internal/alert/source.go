@@ -80,9 +80,17 @@ func findProbing(_ *overview.Snapshot, o *overview.SourceState, at float64) (gau
 		Headline: fmt.Sprintf("Somebody sends requests to %s that are not authentic: %d in the last hour, beside %d that are.", o.Name, failed, o.Hour.Verified)}
 }
 
+// lostOf is how much of a source never arrived.
+func lostOf(o *overview.SourceState) int64 {
+	if o.NeverArrived == nil {
+		return 0
+	}
+	return o.NeverArrived.Count + o.NeverArrived.Beyond
+}
+
 func findNeverArrived(_ *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
-	open := max(0, o.Hour.Missing-o.Hour.Recovered)
-	g := gaugeOf(share(open, at), "%d in an hour, and %d recovered", o.Hour.Missing, o.Hour.Recovered)
+	open := lostOf(o)
+	g := gaugeOf(share(open, at), "%d", open)
 	if g.share < 1 {
 		return g, nil
 	}
@@ -90,9 +98,9 @@ func findNeverArrived(_ *overview.Snapshot, o *overview.SourceState, at float64)
 	if open > 1 {
 		events = fmt.Sprintf("%d events that its sender made", open)
 	}
-	return g, &Alert{Severity: Ticket, Count: open,
-		Action:   Action{Label: "List them, and have them sent again (--redeliver) or stored (--ingest)", Command: "hookonce reconcile --source " + o.Name + " --since 48h"},
-		Headline: fmt.Sprintf("%s never arrived at %s: the sender's list has them, as was found in the last hour.", events, o.Name)}
+	return g, &Alert{Severity: Ticket, Count: open, Since: o.NeverArrived.First,
+		Action:   Action{Label: "See which, recover them or dismiss them", Command: "hookonce reconcile missing " + o.Name},
+		Headline: fmt.Sprintf("%s never arrived at %s: the sender's list has them, the first of them was found at %s.", events, o.Name, clock(o.NeverArrived.First))}
 }
 
 // Comparisons with senders' lists.

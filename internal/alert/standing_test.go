@@ -34,7 +34,7 @@ func TestStandings(t *testing.T) {
 		FirstAttemptsFail: `ledger "0.3 % of 1000 in the last hour" 0`, sendersRefused: ` "0 answers 503 in five minutes" 0`,
 		effectsDoubled: ` "hookonce reconcile effects was not run" 0`, died: `ledger "4 dead; 1 became so in the last hour" 0.1`, backlogOld: `ledger "41s, of 7" 0.0456`,
 		conflict: `orders "0 in an hour" 0`, cameAgain: `orders "3 of 100 in the last hour; usual are 2.5 %, too many 18" 0.167`,
-		neverArrived: `orders "5 in an hour, and 5 recovered" 0`, reconcileLate: `orders "30m ago, every 15m" 0.5`,
+		neverArrived: `orders "0" 0`, reconcileLate: `orders "30m ago, every 15m" 0.5`,
 		silent: `orders "1.2 missing, last 4m ago, learned from 28.0 days" 0.1`, secretEnds: `orders "secret 1 ends in 720h, used by 30 of the last 40" 0.233`,
 		cleanupLate: ` "3h ago" 0.115`, partitionsEnd: ` "the last ends in 72h" 0.333`, storeFull: ` "in 90 days" 0.156`,
 		oneAgain: `orders "6 copies of 3 in an hour" 0.04`, probing: `orders "2 in an hour, beside 97 that are authentic" 0.1`,

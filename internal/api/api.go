@@ -80,6 +80,8 @@ func (a *api) register(h huma.API) {
 	get(h, "list-failures", "/failures", "Group what failed by destination and kind of error", a.failures)
 	get(h, "count-refusals", "/refusals", "Count the requests that were refused, by source", a.refusalCounts)
 	get(h, "list-refusals", "/sources/{name}/refusals", "List the last requests to a source that were refused, and why", a.refusals)
+	get(h, "list-missing", "/sources/{name}/missing", "List what a sender made and never arrived, as gateways found", a.missing)
+	post(h, "dismiss-missing", "/sources/{name}/missing/dismiss", "Say that what never arrived need not be told any more", a.dismiss)
 	post(h, "look-at-event", "/events/{id}"+payloadPath, "Look at the body or the headers of an event, which is on record", a.look)
 	get(h, "list-sources", "/sources", "List sources", a.sources)
 	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog, and the gateways that deliver to them", a.destinations)

@@ -13,9 +13,9 @@ type Audit struct {
 	At     time.Time `json:"at"`
 	By     string    `json:"by" doc:"Name of the token, or local."`
 	Reason string    `json:"reason"`
-	Action string    `json:"action" enum:"replay,pause,resume,look,acknowledge,silence,unsilence,test,redrive,give_back,reconcile,forget_cell"`
-	What   string    `json:"what" doc:"The destination, the filter of the replay as JSON, the event, the alert, the channel, or the effect or claim of the library."`
-	Count  int64     `json:"count" doc:"How many deliveries a replay made due."`
+	Action string    `json:"action" enum:"replay,pause,resume,look,acknowledge,silence,unsilence,test,redrive,give_back,reconcile,dismiss,forget_cell"`
+	What   string    `json:"what" doc:"The destination, the filter of the replay as JSON, the event, the alert, the channel, the effect or claim of the library, or the source, with what never arrived there."`
+	Count  int64     `json:"count" doc:"How many deliveries a replay made due, or how many events were recovered or dismissed."`
 }
 
 // AuditList is a part of the audit log.

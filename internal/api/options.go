@@ -24,6 +24,7 @@ type Journal interface {
 // Records is what the API reads of the journal's store.
 type Records interface {
 	journal.Reader
+	journal.MissingKeeper
 	Pauses(ctx context.Context) ([]journal.Pause, error)
 	Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error)
 	RecordAudit(ctx context.Context, a journal.Audit) error

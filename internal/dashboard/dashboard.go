@@ -101,6 +101,7 @@ var pages = []struct {
 	{"POST /alerts/silence", "alerts", (*dashboard).silence},
 	{"POST /alerts/unsilence", "alerts", (*dashboard).unsilence},
 	{"POST /alerts/test", "alerts", (*dashboard).testChannel},
+	{"POST /sources/{name}/dismiss", "source", (*dashboard).dismiss},
 	{"POST /destinations/{name}/pause", "destination", (*dashboard).pause},
 	{"POST /destinations/{name}/resume", "destination", (*dashboard).resume},
 }

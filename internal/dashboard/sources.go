@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -28,6 +29,36 @@ type sourceView struct {
 	Late     string  `json:"late,omitempty"`     // that copies came later than that
 	Compared string  `json:"compared,omitempty"` // how far, with its sender's list; empty if it is not
 	Numbers  []Chart `json:"numbers,omitempty"`  // of the week
+	// Missing never arrived: the first shownMissing of them, and how many more there are.
+	Missing []api.MissingEvent `json:"missing,omitempty"`
+	More    int64              `json:"more_missing,omitempty"`
+}
+
+// shownMissing is how many events that never arrived the page of a source names.
+const shownMissing = 20
+
+// lost fills in what never arrived, if anything did not.
+func (v *sourceView) lost(ctx context.Context, d *dashboard) {
+	var list api.MissingList
+	if err := d.get(ctx, "/sources/"+segment(v.Name)+"/missing", nil, &list); err != nil { // the page is of use without
+		return
+	}
+	n := min(len(list.Events), shownMissing)
+	v.Missing, v.More = list.Events[:n], int64(len(list.Events)-n)+list.Beyond
+}
+
+// dismiss ends that an event, or all, is told as missing.
+func (d *dashboard) dismiss(r *http.Request) (*page, error) {
+	in := api.Dismiss{Reason: reasonOf(r), All: r.PostFormValue("all") != ""}
+	if key := r.PostFormValue("key"); key != "" {
+		in.Keys = []string{key}
+	}
+	path := "/sources/" + segment(r.PathValue("name"))
+	var done api.Dismissed
+	if err := d.post(r.Context(), path+"/missing/dismiss", in, &done); err != nil {
+		return nil, err
+	}
+	return &page{Data: done, To: path}, nil
 }
 
 // known names the sender of a source.
@@ -94,6 +125,9 @@ func (d *dashboard) source(r *http.Request) (*page, error) {
 	if err := d.get(r.Context(), "/overview", nil, &now); err == nil { // the page is of use without
 		if i := slices.IndexFunc(now.Sources, func(s overview.SourceState) bool { return s.Name == name }); i >= 0 {
 			v.Compared = compared(now.Sources[i].Compared)
+			if now.Sources[i].NeverArrived != nil {
+				v.lost(r.Context(), d)
+			}
 		}
 	}
 	if w, ok := d.week(r.Context(), name, "", "received", "accepted", "reseen", "conflicts", "age:*"); ok {
@@ -113,6 +147,9 @@ func (d *dashboard) source(r *http.Request) (*page, error) {
 	}
 	if v.Again != "" && known(&v.Source) == v.Provider {
 		commands = append(commands, command{"Where that is documented", "hookonce providers show " + v.Provider})
+	}
+	if len(v.Missing) > 0 {
+		commands = append(commands, command{"All that never arrived", "hookonce reconcile missing " + quoted(name)})
 	}
 	if v.Compared != "" {
 		commands = append(commands, command{"What never arrived", "hookonce reconcile --source " + quoted(name) + " --since 48h"})

@@ -300,7 +300,7 @@ func (s *server) wanted() (rights string) {
 			WHERE n.nspname = $1 AND t.relkind IN ('r', 'p') AND NOT t.relispartition AND t.relname <> 'goose_db_version'`
 	}
 	all := []struct{ tables, verbs string }{
-		{"events,deliveries,lanes,newest,twins,sightings,audits,answers,gateways,tallies,tally_hours,tally_writers,alerts,alert_notices", "SELECT,INSERT,UPDATE,DELETE"},
+		{"events,deliveries,lanes,newest,twins,sightings,audits,answers,gateways,tallies,tally_hours,tally_writers,alerts,alert_notices,reconcile_missing", "SELECT,INSERT,UPDATE,DELETE"},
 		{"bodies,attempts,pauses,alert_silences,alert_records", "SELECT,INSERT,DELETE"},
 		{"reconcile_marks", "SELECT,INSERT,UPDATE"},
 		{"kept_bodies,kept_attempts", "SELECT,DELETE"},

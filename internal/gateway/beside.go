@@ -32,7 +32,16 @@ type Comparison struct {
 	Progress     func(reconcile.Progress)
 	// Ingest has missing events stored, which the gateways on the store deliver.
 	Ingest bool
+	// Really does it although the keys are on record under another source: see [ErrRenamed].
+	Really bool
+	// Refused says why requests to the source were refused, by the key that they would have had. Its error is in the report and
+	// ends nothing. Nil: nobody is asked.
+	Refused func(ctx context.Context, source string, keys []string) (map[string]string, error)
 }
+
+// ErrRenamed says that what is missing is on record under another source, of which this one has the sender's events since: what would
+// be stored, or sent again, would be delivered a second time.
+var ErrRenamed = errors.New("nothing was done about them")
 
 // Beside is a process beside the gateways on a store. It compares sources with their senders' lists and delivers nothing.
 type Beside struct {
@@ -61,7 +70,7 @@ func (b *Beside) Close() error { return b.store.Close() }
 
 // Reconcile compares one source. Its results are those of [reconcile.Run]; a nil report says that nothing was asked.
 func (b *Beside) Reconcile(ctx context.Context, c Comparison) (*reconcile.Report, error) {
-	r, err := b.plan.compare(ctx, c, b.opt, b.store.Known, b.ingest)
+	r, err := b.plan.compare(ctx, c, b.opt, b.store, b.store.Known, b.ingest)
 	if r == nil {
 		return nil, err
 	}
@@ -72,7 +81,20 @@ func (b *Beside) Reconcile(ctx context.Context, c Comparison) (*reconcile.Report
 			err = errors.Join(err, fmt.Errorf("what was done is not in the audit log: %w", failed))
 		}
 	}
+	if err == nil && c.Until.IsZero() && r.Missing == r.Stored+r.Arrived && len(r.Undelivered) == 0 {
+		err = foundNothing(record, b.store, r, "hookonce reconcile", b.opt.Now())
+	}
 	return r, err
+}
+
+// foundNothing ends the count of events that gateways found missing and that there was no room for, if the run looked at all of
+// them.
+func foundNothing(ctx context.Context, store journal.MissingKeeper, r *reconcile.Report, by string, now time.Time) error {
+	_, err := store.DismissMissing(ctx, journal.Dismissal{Source: r.Source, Since: r.Since, At: now, By: by, Reason: "compared again: nothing is missing"})
+	if err != nil {
+		return fmt.Errorf("what was missing before is still counted: %w", err)
+	}
+	return nil
 }
 
 // ingest stores an event from a list, which the gateways on the store deliver.
@@ -97,7 +119,7 @@ func (b *Beside) ingest(ctx context.Context, ev hookonce.Event) (stored bool, er
 type ingester func(context.Context, hookonce.Event) (bool, error)
 
 // compare compares one source of the plan.
-func (p *plan) compare(ctx context.Context, c Comparison, o Options, known knower, ingest ingester) (*reconcile.Report, error) {
+func (p *plan) compare(ctx context.Context, c Comparison, o Options, store journal.Reconciler, known knower, ingest ingester) (*reconcile.Report, error) {
 	s, err := p.comparable(c.Source)
 	if err != nil {
 		return nil, err
@@ -117,7 +139,59 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, known knowe
 	if c.Ingest {
 		opts.Ingest = ingest
 	}
-	return reconcile.Run(ctx, opts)
+	if !c.Really {
+		opts.Hold = func(ctx context.Context, missing []reconcile.Missing) error {
+			return p.renamed(ctx, store, s.Name, missing)
+		}
+	}
+	var unknown error
+	if c.Refused != nil {
+		opts.Refused = func(ctx context.Context, keys []string) (why map[string]string, err error) {
+			why, err = c.Refused(ctx, s.Name, keys)
+			unknown = cmp.Or(unknown, err)
+			return why, nil
+		}
+	}
+	r, err := reconcile.Run(ctx, opts)
+	if r != nil && unknown != nil {
+		r.RefusedUnknown = unknown.Error()
+	}
+	return r, err
+}
+
+// renamed refuses to do something about events that are on record under another source, which had them when this one had none yet:
+// it is likely to be the same source under its old name. A source of another provider can have the same keys by chance.
+func (p *plan) renamed(ctx context.Context, store journal.Reconciler, source string, missing []reconcile.Missing) error {
+	keys := make([]string, len(missing))
+	for i := range missing {
+		keys[i] = missing[i].Key
+	}
+	elsewhere, err := store.KnownElsewhere(ctx, source, keys)
+	if err != nil {
+		return fmt.Errorf("looking for them under other sources: %w", err)
+	}
+	of := map[string]string{}
+	for i := range p.cfg.Sources {
+		of[p.cfg.Sources[i].Name] = p.cfg.Sources[i].Provider
+	}
+	var last journal.Elsewhere
+	count := 0
+	for _, e := range elsewhere {
+		if provider, configured := of[e.Source]; configured && provider != of[source] {
+			continue
+		}
+		if count++; e.ReceivedAt.After(last.ReceivedAt) {
+			last = e
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	if before, err := store.HasBefore(ctx, source, last.ReceivedAt); err != nil || before {
+		return err
+	}
+	return fmt.Errorf("%w: %d of %d events that are missing at %s are on record under %s, the last of them received at %s, and %s has none from before; if it is the same source under a new name, choose --since after that; else say --really",
+		ErrRenamed, count, len(missing), source, last.Source, last.ReceivedAt.UTC().Format(time.RFC3339), source)
 }
 
 // comparable returns a source that can be compared, or says why it cannot.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/doctor"
 	"github.com/hookonce/hookonce/internal/fleet"
+	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/overview"
 )
 
@@ -26,6 +28,9 @@ func (g *Gateway) overviewOptions() overview.Options {
 		Now:        g.opt.Now,
 		Reconciled: g.library.reconciled,
 		Marks:      g.store.Marks,
+		Missing: func(ctx context.Context) ([]journal.MissingCount, error) {
+			return g.store.MissingCounts(ctx, g.opt.Now())
+		},
 	}
 }
 

@@ -151,7 +151,8 @@ func (l onRecord) Known(ctx context.Context, source string, keys []string) (map[
 	}
 	known := make(map[string]reconcile.Known, len(found))
 	for key, k := range found {
-		known[key] = reconcile.Known{ID: strconv.FormatInt(k.ID, 10), Received: k.ReceivedAt, Listed: k.Listed && !k.Verified, Status: string(k.State)}
+		known[key] = reconcile.Known{ID: strconv.FormatInt(k.ID, 10), Received: k.ReceivedAt, Listed: k.Listed && !k.Verified, Status: string(k.State),
+			Unfinished: k.State == journal.Dead || k.State == journal.Failed}
 	}
 	return known, nil
 }

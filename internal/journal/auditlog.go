@@ -45,6 +45,7 @@ const (
 	ActionGiveBack Action = "give_back" // a claim of the library
 
 	ActionReconcile Action = "reconcile" // missing events of a source were stored from the sender's list, or asked for again
+	ActionDismiss   Action = "dismiss"   // events that never arrived are not told of any more
 
 	ActionForgetCell Action = "forget_cell" // a cell is lost, and is asked no more
 )

@@ -19,6 +19,14 @@ type Reconciler interface {
 	// whoever asks bounds the times by that. A key that no store can hold, such as an empty one, is not known, either.
 	Known(ctx context.Context, source string, keys []string) (map[string]Known, error)
 
+	// KnownElsewhere says where keys are on record under other sources than this one: of several, the one that had it last. Keys
+	// are as for Known, and the first [MaxSources] sources are looked at.
+	KnownElsewhere(ctx context.Context, source string, keys []string) (map[string]Elsewhere, error)
+
+	// HasBefore reports whether there is an event of the source among the last [MaxScan] events that were received before a
+	// time.
+	HasBefore(ctx context.Context, source string, before time.Time) (bool, error)
+
 	// TakeMark leases the mark of a source to a holder until lease, under the next token, unless another holder has it
 	// and its lease lasts at now: taken is false then, and the mark that of the other one. The mark of a source that has
 	// none is made. Who holds it already gets it again, because a holder may not have heard of the first time.
@@ -26,7 +34,8 @@ type Reconciler interface {
 
 	// AdvanceMark moves the lease of a mark to a.Lease, and Through to a.Through unless it is there or beyond, if the token
 	// is current, and reports whether it is: false says that somebody else has taken the mark since, and nothing changed.
-	// That a lease has run out is no matter as long as nobody took it.
+	// That a lease has run out is no matter as long as nobody took it. What the run found missing, a.Found, goes on record
+	// in the same transaction, so that Through never passes what nobody remembers, and what is over is forgotten.
 	AdvanceMark(ctx context.Context, source string, token int64, a MarkAdvance) (held bool, err error)
 
 	// ReleaseMark gives a mark back with the result of the run, in place of that of the run before, if the token is
@@ -53,6 +62,15 @@ type Known struct {
 	// State says how its deliveries stand: [Dead] or [Failed] if one of them is, else [Pending] if one is still to be made
 	// or under way, else [Done]. They are those of an earlier logical duplicate where these stand for it.
 	State State
+}
+
+// MaxSources is how many sources [Reconciler.KnownElsewhere] looks at.
+const MaxSources = 1000
+
+// Elsewhere is where a key is on record under another source.
+type Elsewhere struct {
+	Source     string
+	ReceivedAt time.Time
 }
 
 // Askable returns the keys of a source that a store may have, each once, or [ErrTooManyKeys].
@@ -109,6 +127,8 @@ type MarkAdvance struct {
 	Through time.Time
 	// Lease is until when the run holds the mark.
 	Lease time.Time
+	// Found is what the run found missing. Nil: it is not told yet.
+	Found *Finding
 }
 
 // MarkResult is what came of a run.

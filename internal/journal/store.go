@@ -23,6 +23,7 @@ type Store interface {
 	Tallier
 	Alerter
 	Reconciler
+	MissingKeeper
 }
 
 // Accepter is the side of a [Store] for those who bring events, and wait for what becomes of them.

@@ -118,6 +118,9 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 	if v.opt.Marks != nil && slices.ContainsFunc(v.opt.Sources(), isCompared) {
 		s.Parts = append(s.Parts, v.marks.tell())
 	}
+	if v.opt.Missing != nil {
+		s.Parts = append(s.Parts, v.missing.tell())
+	}
 	hours := v.hoursBySource()
 	for _, o := range v.opt.Sources() {
 		v.drawSource(&o, c, hours[o.Name], now)
@@ -177,6 +180,14 @@ func (v *Overview) drawCompared(o *SourceState) {
 		}
 	}
 	o.Compared = &now
+}
+
+func (v *Overview) drawLost(o *SourceState) {
+	for _, c := range v.missing.value {
+		if c.Source == o.Name {
+			o.NeverArrived = &Lost{Count: c.Kept, Beyond: c.Beyond, First: c.First.UTC()}
+		}
+	}
 }
 
 func (v *Overview) drawStore(now time.Time) StoreState {
@@ -269,6 +280,7 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 	}
 	v.drawSecrets(o, c, now)
 	v.drawCompared(o)
+	v.drawLost(o)
 	o.Usual = LearnShare(hours, now)
 	for o.ReseenFor < 3 {
 		five, hour := c.intake(o.Name, 5, o.ReseenFor), c.intake(o.Name, 60, o.ReseenFor)

@@ -65,6 +65,8 @@ type Options struct {
 	Reconciled func(context.Context) ([]Reconciled, error)
 	// Marks returns how far sources were compared with their senders' lists. Nil: none is.
 	Marks func(context.Context) ([]journal.Mark, error)
+	// Missing counts what never arrived, by source. Nil: nobody looks.
+	Missing func(context.Context) ([]journal.MissingCount, error)
 	// Free returns how many bytes the store may still grow by; 0 if that is not known.
 	Free func() int64
 	// Capacity returns how large the store may become, where Free does not know; 0 if nobody said. Nil: nobody did.
@@ -96,6 +98,7 @@ type known struct {
 	hours      part[[]tally.Point]
 	reconciled part[[]Reconciled]
 	marks      part[[]journal.Mark]
+	missing    part[[]journal.MissingCount]
 	joined     fleet.DestinationList // fleet, with open
 	blocked    map[string]*Blocked
 	past       []tally.Point // hours, with the one that goes on
@@ -149,7 +152,7 @@ func New(o Options) *Overview {
 	v.began = o.Now()
 	v.fleet.name, v.open.name, v.stats.name = "destinations", "open", "rows"
 	v.failures.name, v.minutes.name, v.hours.name, v.reconciled.name = "failures", "minutes", "hours", "reconciliations"
-	v.marks.name = "marks"
+	v.marks.name, v.missing.name = "marks", "never arrived"
 	return v
 }
 
@@ -241,6 +244,9 @@ func (v *Overview) ask(ctx context.Context, now time.Time) {
 	}
 	if v.opt.Marks != nil && slices.ContainsFunc(v.opt.Sources(), isCompared) {
 		v.marks.refresh(ctx, now, minuteEvery, v.opt.Marks)
+	}
+	if v.opt.Missing != nil {
+		v.missing.refresh(ctx, now, minuteEvery, v.opt.Missing)
 	}
 	v.failures.refresh(ctx, now, failEvery, func(ctx context.Context) (f journal.Failures, err error) {
 		if !anyFailed(&v.joined) {

@@ -104,6 +104,7 @@ type SourceState struct {
 	Usual        Baseline  `json:"usual"`
 	Silence      Silence   `json:"silence"`
 	Compared     *Compared `json:"compared,omitempty" doc:"With the list that its sender has of what it made; missing if the gateways do not compare it."`
+	NeverArrived *Lost     `json:"never_arrived,omitempty" doc:"What its sender made and gateways could not recover; missing if that is nothing."`
 	ExpectEvery  int64     `json:"expect_every,omitempty" doc:"Seconds within which something is expected, as it is configured."`
 	Secrets      []Secret  `json:"secrets,omitempty" doc:"In the order of the configuration."`
 	SecretsSince time.Time `json:"secrets_since" doc:"The first hour, of 28 days, in which it was counted what its secrets verified; the zero time if there is none."`
@@ -118,6 +119,13 @@ type Compared struct {
 	Missing   int64     `json:"missing" doc:"Those that never arrived, and were not told before."`
 	Recovered int64     `json:"recovered" doc:"Those that were stored, or asked for again."`
 	Error     string    `json:"error,omitempty" doc:"Why it did not come to its end."`
+}
+
+// Lost counts what never arrived, until it is on record, dismissed, or gone from the sender's list.
+type Lost struct {
+	Count  int64     `json:"count" doc:"Those that GET /sources/{name}/missing lists."`
+	Beyond int64     `json:"beyond,omitempty" doc:"At least so many more."`
+	First  time.Time `json:"first" doc:"When the first of them was found."`
 }
 
 // Secret is what is known of a secret, which is no secret itself.

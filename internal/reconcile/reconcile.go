@@ -37,6 +37,9 @@ type Known struct {
 	Listed bool
 	// Status says what became of it, in the words of the record.
 	Status string
+	// Unfinished says that it arrived and is not done, and Error why, as far as that is recorded.
+	Unfinished bool
+	Error      string
 }
 
 // Options is what a run is given. Source, Provider, Token, Ledger and Since are required.
@@ -67,6 +70,9 @@ type Options struct {
 	// Refused says why requests were refused that would have had one of the keys, as far as that is remembered. Nil: nobody
 	// knows. At most [MaxKeys] keys.
 	Refused func(ctx context.Context, keys []string) (map[string]string, error)
+	// Hold is asked before anything is done about missing events, at most [MaxKeys] at a time. Its error ends that: nothing is sent
+	// again or stored from then on. Nil: nothing holds it up.
+	Hold func(ctx context.Context, missing []Missing) error
 	// Redeliver has missing events sent again by the sender.
 	Redeliver bool
 	// Ingest stores a missing event as one that was listed, and reports whether it did: false if its key is on record by now.
@@ -156,6 +162,16 @@ type Missing struct {
 	Why string `json:"why,omitempty"`
 }
 
+// Unfinished is an event that arrived and is not done.
+type Unfinished struct {
+	Key    string    `json:"key"`
+	Type   string    `json:"type,omitempty"`
+	Time   time.Time `json:"time,omitzero"`
+	Status string    `json:"status"`
+	// Error is why, as far as that is recorded.
+	Error string `json:"error,omitempty"`
+}
+
 // Outcome is what was done about a missing event.
 type Outcome string
 
@@ -197,9 +213,14 @@ type Report struct {
 	// Known are on record. Late of them were not at the first look.
 	Known int `json:"known"`
 	Late  int `json:"late,omitempty"`
+	// NotDone of the known ones are not done, and Unfinished are the first [MaxMissing] of those.
+	NotDone    int          `json:"not_done,omitempty"`
+	Unfinished []Unfinished `json:"unfinished,omitempty"`
 	// Missing are not on record. Refused of them came and were refused.
 	Missing int `json:"missing"`
 	Refused int `json:"refused,omitempty"`
+	// RefusedUnknown says why nobody could be asked which of them were refused. Empty: somebody was asked.
+	RefusedUnknown string `json:"refused_unknown,omitempty"`
 	// Young are not on record and may be under way.
 	Young int `json:"young,omitempty"`
 	// Forgotten are not on record, and so old that they may have been: see [Options.Remembered].

@@ -289,13 +289,25 @@ func (r *run) look(ctx context.Context, some []*pending) (map[string]Known, erro
 
 // firstLook keeps what is not on record for the second look.
 func (r *run) firstLook(p *pending, known map[string]Known) {
-	if _, is := known[p.missing.Key]; is {
-		r.report.Known++
+	if k, is := known[p.missing.Key]; is {
+		r.known(p, k)
 		delete(r.pending, p.missing.Key)
 		return
 	}
 	r.order = append(r.order, p.missing.Key)
 	r.bytes += len(p.event.Body)
+}
+
+// known counts an event that is on record.
+func (r *run) known(p *pending, k Known) {
+	r.report.Known++
+	if !k.Unfinished {
+		return
+	}
+	if r.report.NotDone++; len(r.report.Unfinished) < MaxMissing {
+		m := &p.missing
+		r.report.Unfinished = append(r.report.Unfinished, Unfinished{Key: m.Key, Type: m.Type, Time: m.Time, Status: k.Status, Error: k.Error})
+	}
 }
 
 // settle looks a second time at what was not on record, and acts on what still is not.
@@ -349,9 +361,9 @@ func (r *run) secondLook(ctx context.Context, some []*pending) error {
 	}
 	var missing []*pending
 	for _, p := range some {
-		switch _, is := known[p.missing.Key]; {
+		switch k, is := known[p.missing.Key]; {
 		case is:
-			r.report.Known++
+			r.known(p, k)
 			r.report.Late++
 		case r.tooYoung(p):
 			r.report.Young++
@@ -372,6 +384,7 @@ func (r *run) secondLook(ctx context.Context, some []*pending) error {
 	if err != nil {
 		return err
 	}
+	r.hold(ctx, missing, refused)
 	for _, p := range missing {
 		r.report.Missing++
 		if p.missing.Refused = refused[p.missing.Key]; p.missing.Refused != "" {
@@ -383,6 +396,19 @@ func (r *run) secondLook(ctx context.Context, some []*pending) error {
 		}
 	}
 	return nil
+}
+
+// hold asks whether something may be done about what is missing.
+func (r *run) hold(ctx context.Context, missing []*pending, refused map[string]string) {
+	if r.opts.Hold == nil || !r.acts() || r.stopped != nil {
+		return
+	}
+	all := make([]Missing, len(missing))
+	for i, p := range missing {
+		all[i] = p.missing
+		all[i].Refused = refused[p.missing.Key]
+	}
+	r.stopped = r.opts.Hold(ctx, all)
 }
 
 // refusals asks why what is missing was refused.

@@ -118,6 +118,9 @@ func (p *Provider) newVerifier(spec Verify) (v verifier, err error) {
 			return v, err
 		}
 	}
+	if p.settings.blind {
+		make = newBlindMatcher
+	}
 	if v.matcher, err = make(spec, p.settings); err != nil {
 		return v, err
 	}

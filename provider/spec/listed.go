@@ -2,7 +2,9 @@ package spec
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/hookonce/hookonce"
 )
@@ -33,3 +35,26 @@ func (p *Provider) Listed(header http.Header, body []byte) ([]hookonce.Event, er
 	}
 	return d.Events, d.Unreadable
 }
+
+// NewListed returns the provider of a specification for [Provider.Listed] alone: it knows no secret, and rejects every request.
+// The error is [ErrNotListed] for senders without a list.
+func NewListed(spec Spec) (*Provider, error) {
+	if spec.Reconcile == nil {
+		return nil, fmt.Errorf("provider %s: %w", spec.Name, ErrNotListed)
+	}
+	return New(spec, Settings{blind: true})
+}
+
+// blindMatcher accepts nothing.
+type blindMatcher struct{}
+
+func newBlindMatcher(Verify, Settings) (matcher, error) { return blindMatcher{}, nil }
+
+func (blindMatcher) wellFormed(string) bool                         { return false }
+func (blindMatcher) shape() string                                  { return "none" }
+func (blindMatcher) match(*verifier, *reading, string) (int, error) { return 0, nil }
+func (blindMatcher) seal(*verifier, *reading, int) (string, error) {
+	return "", errors.New("this provider knows no secret to sign with")
+}
+func (blindMatcher) knows(int) bool        { return false }
+func (blindMatcher) active(time.Time) bool { return true }

@@ -160,6 +160,9 @@ func (p *Provider) reading(req *hookonce.Request) *reading {
 // authenticate tries the ways of signing in order. When none succeeds it reports the first one whose
 // signature was there at all. That it cannot be decided now outranks a rejection.
 func (p *Provider) authenticate(r *reading) (proof, error) {
+	if p.settings.blind {
+		return proof{}, incoming.Reject(hookonce.ReasonSignatureMismatch, "this provider knows no secret: it is for lists of events alone")
+	}
 	var why error
 	for i := range p.verifiers {
 		proof, err := p.verifiers[i].authenticate(r)

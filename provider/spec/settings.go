@@ -31,6 +31,8 @@ type Settings struct {
 	// where an HTTP message signature is verified with a public key. An endpoint has no use for it, and is refused a
 	// private key without it.
 	AsSender bool
+
+	blind bool // see [NewListed]
 }
 
 // Format writes nothing but the number of secrets, so that settings can be logged by mistake.
@@ -50,7 +52,7 @@ func withoutQuery(url string) string {
 // apply checks the settings against the specification, which must be the caller's own, and puts the
 // tolerance into it.
 func (s Settings) apply(spec Spec) error {
-	if len(s.Secrets) == 0 {
+	if len(s.Secrets) == 0 && !s.blind {
 		return fmt.Errorf("no secret is given; it needs %s", spec.Secret)
 	}
 	for i, secret := range s.Secrets {

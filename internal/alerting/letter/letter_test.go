@@ -87,7 +87,7 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 		o.ReseenFor, o.Five = 3, overview.Intake{Accepted: 100, Reseen: 60}
 	},
 	"never_arrived": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
-		o.Hour.Missing, o.Hour.Recovered = 7, 4
+		o.NeverArrived = &overview.Lost{Count: 3, First: ago(26 * time.Hour)}
 	},
 	"reconcile_late": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
 		o.Compared = &overview.Compared{Every: 900, Through: ago(2 * time.Hour), Ended: ago(3 * time.Minute), Error: "listing events: the token was refused (403)"}

@@ -121,6 +121,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	answer("GET /api/v1/stats", func(*http.Request) any { return a.stats() })
 	answer("GET /api/v1/refusals", func(*http.Request) any { return a.refusalCounts() })
 	answer("GET /api/v1/sources/{name}/refusals", func(r *http.Request) any { return a.refusals(r.PathValue("name")) })
+	answer("GET /api/v1/sources/{name}/missing", func(*http.Request) any { return a.missing() })
+	answer("POST /api/v1/sources/{name}/missing/dismiss", func(*http.Request) any { return api.Dismissed{Dismissed: 1} })
 	answer("GET /api/v1/audit", func(*http.Request) any { return a.audit() })
 	answer("POST /api/v1/replay", a.replay)
 	answer("POST /api/v1/events/{id}/replay", a.replay)
@@ -239,6 +241,24 @@ func (a *API) destinations() fleet.DestinationList {
 	return list
 }
 
+// missing never arrived at billing.
+func (a *API) missing() api.MissingList {
+	list := api.MissingList{Beyond: 4}
+	for i := range 22 {
+		m := api.MissingEvent{Key: a.text(fmt.Sprintf("evt_lost_%02d", i)), Type: a.text("invoice.paid"), Happened: since(4 * time.Hour), Found: ago(3 * time.Hour), Expires: ago(-26 * 24 * time.Hour)}
+		switch i {
+		case 0:
+			m.Why = a.text("signature: the signature does not match any of the configured secrets")
+		case 1:
+			m.Asked = since(2 * time.Hour)
+		case 2:
+			m.Key, m.Entry, m.Happened = "", a.text("delivery 4711"), nil
+		}
+		list.Events = append(list.Events, m)
+	}
+	return list
+}
+
 // overview judges what the other answers tell.
 func (a *API) overview() api.Overview {
 	hours := func(often float64) (all []float64) {
@@ -260,6 +280,7 @@ func (a *API) overview() api.Overview {
 			o.Compared = &overview.Compared{Every: 900, Through: ago(14 * time.Minute), Ended: ago(4 * time.Minute), Listed: 212, Missing: 3, Recovered: 3}
 			if a.World != Calm {
 				o.Compared.Error = a.text("listing events: the sender answered 500")
+				o.NeverArrived = &overview.Lost{Count: int64(len(a.missing().Events)), Beyond: 4, First: ago(3 * time.Hour)}
 			}
 		}
 	}

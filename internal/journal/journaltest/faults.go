@@ -37,6 +37,7 @@ const (
 	OpTakeMark    Op = "take mark"
 	OpAdvanceMark Op = "advance mark"
 	OpReleaseMark Op = "release mark"
+	OpDismiss     Op = "dismiss missing"
 )
 
 // Mode says how a call fails.
@@ -227,6 +228,11 @@ func (f *Faulty) AdvanceMark(ctx context.Context, source string, token int64, a 
 // ReleaseMark implements [journal.Store].
 func (f *Faulty) ReleaseMark(ctx context.Context, source string, token int64, r journal.MarkResult) (bool, error) {
 	return disturb(ctx, f, OpReleaseMark, func() (bool, error) { return f.Store.ReleaseMark(ctx, source, token, r) })
+}
+
+// DismissMissing implements [journal.Store].
+func (f *Faulty) DismissMissing(ctx context.Context, d journal.Dismissal) (int64, error) {
+	return disturb(ctx, f, OpDismiss, func() (int64, error) { return f.Store.DismissMissing(ctx, d) })
 }
 
 // Orphans implements [journal.Store].

@@ -37,6 +37,7 @@ type Memory struct {
 	newest     map[group]mark // the rank that was delivered
 	answers    map[target]journal.Response
 	marks      map[string]*journal.Mark
+	missing    map[missingRef]*missing
 	records
 	talliers
 	journal.AlertMemory
@@ -99,6 +100,7 @@ func NewMemory() *Memory {
 		newest:     map[group]mark{},
 		answers:    map[target]journal.Response{},
 		marks:      map[string]*journal.Mark{},
+		missing:    map[missingRef]*missing{},
 	}
 }
 

@@ -3,6 +3,7 @@ package journaltest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,6 +37,40 @@ func (m *Memory) Known(ctx context.Context, source string, keys []string) (map[s
 		known[key] = journal.Known{ID: id, ReceivedAt: ev.received, Listed: ev.listed, Verified: ev.verified, State: journal.Standing(open)}
 	}
 	return known, nil
+}
+
+// KnownElsewhere implements [journal.Store].
+func (m *Memory) KnownElsewhere(ctx context.Context, source string, keys []string) (map[string]journal.Elsewhere, error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	if keys, err = journal.Askable(source, keys); err != nil {
+		return nil, err
+	}
+	found := map[string]journal.Elsewhere{}
+	for r, id := range m.keys {
+		at := m.events[id].received
+		if slices.Contains(keys, r.key) && r.source != source && !at.Before(found[r.key].ReceivedAt) {
+			found[r.key] = journal.Elsewhere{Source: r.source, ReceivedAt: at}
+		}
+	}
+	return found, nil
+}
+
+// HasBefore implements [journal.Store].
+func (m *Memory) HasBefore(ctx context.Context, source string, before time.Time) (bool, error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return false, err
+	}
+	ids := slices.Sorted(maps.Keys(m.events))
+	if i, _ := slices.BinarySearch(ids, journal.FirstID(before)); i >= 0 {
+		ids = ids[max(0, i-journal.MaxScan):i]
+	}
+	return slices.ContainsFunc(ids, func(id int64) bool { return m.events[id].source == source }), nil
 }
 
 // TakeMark implements [journal.Store].
@@ -78,6 +113,9 @@ func (m *Memory) AdvanceMark(ctx context.Context, source string, token int64, a 
 		return false, nil
 	}
 	mark.Lease, mark.Through = a.Lease, laterOf(mark.Through, a.Through)
+	if a.Found != nil {
+		m.keepMissing(source, a.Found)
+	}
 	return true, nil
 }
 

@@ -46,6 +46,26 @@ func (r *rotation) Known(ctx context.Context, source string, keys []string) (map
 	return r.next().Known(ctx, source, keys)
 }
 
+func (r *rotation) KnownElsewhere(ctx context.Context, source string, keys []string) (map[string]journal.Elsewhere, error) {
+	return r.next().KnownElsewhere(ctx, source, keys)
+}
+
+func (r *rotation) HasBefore(ctx context.Context, source string, before time.Time) (bool, error) {
+	return r.next().HasBefore(ctx, source, before)
+}
+
+func (r *rotation) Missing(ctx context.Context, q journal.MissingQuery) ([]journal.MissingEvent, error) {
+	return r.next().Missing(ctx, q)
+}
+
+func (r *rotation) MissingCounts(ctx context.Context, now time.Time) ([]journal.MissingCount, error) {
+	return r.next().MissingCounts(ctx, now)
+}
+
+func (r *rotation) DismissMissing(ctx context.Context, d journal.Dismissal) (int64, error) {
+	return r.next().DismissMissing(ctx, d)
+}
+
 func (r *rotation) TakeMark(ctx context.Context, source, holder string, now, lease time.Time) (journal.Mark, bool, error) {
 	return r.next().TakeMark(ctx, source, holder, now, lease)
 }

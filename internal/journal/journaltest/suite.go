@@ -45,7 +45,7 @@ func Run(t *testing.T, factory Factory, groups ...string) {
 		{"accept", acceptCases}, {"copies", copyCases}, {"listed", listedCases}, {"coalesce", coalesceCases}, {"take", takeCases}, {"pick", pickCases},
 		{"extend", extendCases}, {"finish", finishCases}, {"answers", answerCases}, {"bypass", bypassCases}, {"order", orderCases},
 		{"stale", staleCases}, {"logical duplicates", logicalDuplicateCases}, {"orphans", orphanCases}, {"purge", purgeCases},
-		{"known", knownCases}, {"marks", markCases}, {"alerts", alertCases}, {"faults", faultCases},
+		{"known", knownCases}, {"marks", markCases}, {"missing", missingCases}, {"alerts", alertCases}, {"faults", faultCases},
 	} {
 		if len(groups) == 0 || slices.Contains(groups, group.name) {
 			ran++

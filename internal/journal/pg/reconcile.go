@@ -39,6 +39,42 @@ func (s *Store) Known(ctx context.Context, source string, keys []string) (map[st
 	return known, nil
 }
 
+// elsewhereSQL goes from source to source along the index of keys, and looks each key up in it.
+const elsewhereSQL = `WITH RECURSIVE s AS (
+	(SELECT source, 1 AS n FROM {{.}}events ORDER BY source LIMIT 1)
+	UNION ALL
+	SELECT (SELECT e.source FROM {{.}}events e WHERE e.source > s.source ORDER BY e.source LIMIT 1), s.n + 1 FROM s WHERE s.source IS NOT NULL AND s.n < $3
+)
+SELECT DISTINCT ON (k.key) k.key, s.source, e.received_at FROM s CROSS JOIN unnest($2::text[]) AS k (key), LATERAL (
+	SELECT received_at FROM {{.}}events WHERE source = s.source AND key = k.key LIMIT 1) e
+WHERE s.source <> $1 ORDER BY k.key, e.received_at DESC, s.source`
+
+// KnownElsewhere implements [journal.Store].
+func (s *Store) KnownElsewhere(ctx context.Context, source string, keys []string) (map[string]journal.Elsewhere, error) {
+	keys, err := journal.Askable(source, keys)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]journal.Elsewhere{}
+	var key string
+	var e journal.Elsewhere
+	err = each(ctx, s.pool, s.in(elsewhereSQL), []any{source, keys, journal.MaxSources}, []any{&key, &e.Source, &e.ReceivedAt}, func() error {
+		found[key] = e
+		return nil
+	})
+	if err != nil {
+		return nil, failed("looking for keys under other sources", err)
+	}
+	return found, nil
+}
+
+// HasBefore implements [journal.Store].
+func (s *Store) HasBefore(ctx context.Context, source string, before time.Time) (has bool, err error) {
+	const text = `SELECT EXISTS (SELECT 1 FROM (SELECT source FROM {{.}}events WHERE id < $1 ORDER BY id DESC LIMIT $2) e WHERE e.source = $3)`
+	err = s.pool.QueryRow(ctx, s.in(text), journal.FirstID(before), journal.MaxScan, source).Scan(&has)
+	return has, failed("looking for earlier events of a source", err)
+}
+
 // markColumns are what [scanMark] reads.
 const markColumns = `source, through, token, holder, lease_until, ended_at, listed, missing, recovered, error`
 
@@ -86,7 +122,22 @@ WHERE source = $1 AND token = $2 AND holder <> ''`
 
 // AdvanceMark implements [journal.Store].
 func (s *Store) AdvanceMark(ctx context.Context, source string, token int64, a journal.MarkAdvance) (bool, error) {
-	return s.changeMark(ctx, "advancing the mark of a source", advanceMarkSQL, source, token, a.Lease, moment(a.Through))
+	const what = "advancing the mark of a source"
+	args := []any{source, token, a.Lease, moment(a.Through)}
+	if a.Found == nil {
+		return s.changeMark(ctx, what, advanceMarkSQL, args...)
+	}
+	held := false
+	err := s.retry(ctx, what, func() error {
+		return s.durably(ctx, func(tx pgx.Tx) error {
+			tag, err := tx.Exec(ctx, s.in(advanceMarkSQL), args...) // which locks the mark
+			if held = tag.RowsAffected() == 1; err != nil || !held {
+				return err
+			}
+			return s.keepMissing(ctx, tx, source, a.Found)
+		})
+	})
+	return held && err == nil, err
 }
 
 const releaseMarkSQL = `WITH ` + durable + `

@@ -191,11 +191,11 @@ func columnsOf(deliveries []journal.Delivery) (c deliveryColumns) {
 }
 
 const auditSQL = `INSERT INTO {{.}}audits (at, done_by, reason, action, filter, affected)
-	VALUES ($1, $2, $3, $4, $5, 0) RETURNING id`
+	VALUES ($1, $2, $3, $4, $5, $6) RETURNING id`
 
 // audit begins a record.
 func (s *Store) audit(ctx context.Context, tx pgx.Tx, a journal.Audit) (journal.Audit, error) {
-	err := tx.QueryRow(ctx, s.in(auditSQL), a.At, a.By, a.Reason, string(a.Action), a.Filter).Scan(&a.ID)
+	err := tx.QueryRow(ctx, s.in(auditSQL), a.At, a.By, a.Reason, string(a.Action), a.Filter, a.Count).Scan(&a.ID)
 	return a, err
 }
 

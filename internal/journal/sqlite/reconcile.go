@@ -51,6 +51,50 @@ func (s *Store) Known(ctx context.Context, source string, keys []string) (map[st
 	return known, nil
 }
 
+// elsewhereSQL goes from source to source along the index of keys, and looks each key up in it. Of a group with max SQLite
+// returns the row that has it.
+const elsewhereSQL = `WITH RECURSIVE s (source, n) AS (
+		SELECT * FROM (SELECT source, 1 FROM {{.}}events ORDER BY source LIMIT 1)
+		UNION ALL
+		SELECT (SELECT e.source FROM {{.}}events e WHERE e.source > s.source ORDER BY e.source LIMIT 1), s.n + 1 FROM s WHERE s.source IS NOT NULL AND s.n < ?3
+	)
+	SELECT k.value, e.source, max(e.received_at) FROM s CROSS JOIN json_each(?2) k CROSS JOIN {{.}}events e ON e.source = s.source AND e.key = k.value
+	WHERE s.source <> ?1 GROUP BY k.value`
+
+// KnownElsewhere implements [journal.Store].
+func (s *Store) KnownElsewhere(ctx context.Context, source string, keys []string) (map[string]journal.Elsewhere, error) {
+	const what = "looking for keys under other sources"
+	keys, err := journal.Askable(source, keys)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := json.Marshal(keys)
+	if err != nil {
+		return nil, failed(what, err)
+	}
+	found := map[string]journal.Elsewhere{}
+	_, err = rows(ctx, s.readers, s.in(elsewhereSQL), []any{source, string(asked), journal.MaxSources}, func(row scanner) (struct{}, error) {
+		var key, at string
+		var received int64
+		err := row.Scan(&key, &at, &received)
+		found[key] = journal.Elsewhere{Source: at, ReceivedAt: time.UnixMicro(received)}
+		return struct{}{}, err
+	})
+	if err != nil {
+		return nil, failed(what, err)
+	}
+	return found, nil
+}
+
+// HasBefore implements [journal.Store].
+func (s *Store) HasBefore(ctx context.Context, source string, before time.Time) (bool, error) {
+	const text = `SELECT 1 FROM (SELECT source FROM {{.}}events WHERE id < ? ORDER BY id DESC LIMIT ?) e WHERE e.source = ? LIMIT 1`
+	one, err := rows(ctx, s.readers, s.in(text), []any{journal.FirstID(before), journal.MaxScan, source}, func(row scanner) (n int, err error) {
+		return n, row.Scan(&n)
+	})
+	return len(one) > 0, failed("looking for earlier events of a source", err)
+}
+
 // markColumns are what [markOf] reads.
 const markColumns = `source, through, token, holder, lease_until, ended_at, listed, missing, recovered, error`
 
@@ -99,7 +143,15 @@ const advanceMarkSQL = `UPDATE {{.}}reconcile_marks SET lease_until = ?3,
 
 // AdvanceMark implements [journal.Store].
 func (s *Store) AdvanceMark(ctx context.Context, source string, token int64, a journal.MarkAdvance) (bool, error) {
-	return s.changeMark(ctx, "advancing the mark of a source", advanceMarkSQL, source, token, a.Lease.UnixMicro(), moment(a.Through))
+	held := false
+	err := s.write(ctx, "advancing the mark of a source", func(w *writer) error {
+		n, err := w.once(s.in(advanceMarkSQL), source, token, a.Lease.UnixMicro(), moment(a.Through))
+		if held = n == 1; err != nil || !held || a.Found == nil {
+			return err
+		}
+		return s.keepMissing(w, source, a.Found)
+	})
+	return held && err == nil, err
 }
 
 const releaseMarkSQL = `UPDATE {{.}}reconcile_marks SET holder = '', lease_until = NULL, ended_at = ?3,

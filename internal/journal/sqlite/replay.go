@@ -162,10 +162,10 @@ func (s *Store) create(w *writer, deliveries []journal.Delivery) error {
 
 // audit begins a record.
 func (s *Store) audit(w *writer, a journal.Audit) (journal.Audit, error) {
-	const text = `INSERT INTO {{.}}audits (at, done_by, reason, action, filter, affected) VALUES (?, ?, ?, ?, ?, 0) RETURNING id`
+	const text = `INSERT INTO {{.}}audits (at, done_by, reason, action, filter, affected) VALUES (?, ?, ?, ?, ?, ?) RETURNING id`
 	err := w.with(s.in(text), func(insert *stmt) error {
 		return insert.query(func(row []driver.Value) error { a.ID = row[0].(int64); return nil },
-			a.At.UnixMicro(), a.By, a.Reason, string(a.Action), a.Filter)
+			a.At.UnixMicro(), a.By, a.Reason, string(a.Action), a.Filter, a.Count)
 	})
 	return a, err
 }

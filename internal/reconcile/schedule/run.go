@@ -117,18 +117,52 @@ func (s *Schedule) record(ctx context.Context, src *Source, mark journal.Mark, f
 	switch {
 	case ctx.Err() != nil:
 		result = mark.Last
-	case err != nil:
-		result.Error = err.Error()
 	default:
-		through := settled(r, now)
-		if s.advance(ctx, src.Name, mark.Token, journal.MarkAdvance{Through: through, Lease: now.Add(leaseTime)}) && through.After(mark.Through) {
-			mark.Through = through
+		// What is missing is on record before the mark passes it, and also after a run that failed.
+		advance := journal.MarkAdvance{Lease: now.Add(leaseTime), Found: finding(src, r, now)}
+		if err != nil {
+			result.Error = err.Error()
+		} else {
+			advance.Through = settled(r, now)
+		}
+		if s.advance(ctx, src.Name, mark.Token, advance) && advance.Through.After(mark.Through) {
+			mark.Through = advance.Through
 		}
 	}
 	mark.Last = result
 	if s.release(ctx, src.Name, mark.Token, result) {
 		s.metrics.standing(src.Name, mark)
 	}
+}
+
+// finding is what is missing after a run: what it could store is on record, and nobody can say more of an event without a key that
+// the sender said it would send again.
+func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
+	keep := cmp.Or(src.Remembered, r.Window, unsaidWindow)
+	if r.Window > 0 {
+		keep = min(keep, r.Window)
+	}
+	f := &journal.Finding{At: now, From: r.Since, Expires: now.Add(keep)}
+	named := 0 // of those that are on record by now
+	for m := range listed(r) {
+		switch {
+		case m.Outcome == reconcile.Stored || m.Outcome == reconcile.Arrived:
+			named++
+			continue
+		case m.Key == "" && m.Outcome == reconcile.Redelivered:
+			continue
+		}
+		one := journal.MissingEvent{Key: m.Key, Entry: m.Entry, Type: m.Type, Happened: m.Time, Found: now, Expires: f.Expires, Why: cmp.Or(m.Why, m.Refused)}
+		if !m.Time.IsZero() {
+			one.Expires = m.Time.Add(keep)
+		}
+		if m.Outcome == reconcile.Redelivered {
+			one.Asked = now
+		}
+		f.Missing = append(f.Missing, one)
+	}
+	f.Beyond = int64(max(0, r.Missing-len(r.Events)-(r.Stored+r.Arrived-named)))
+	return f
 }
 
 // settled is the time before which all was compared, and done what had to be: an event that could not be recovered, or that the

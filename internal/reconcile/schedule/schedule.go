@@ -28,6 +28,8 @@ const (
 	tryAgain  = time.Minute      // after a failure, at least
 	insist    = 24 * time.Hour   // for so long what could not be recovered, or was asked for and has not come, is tried again
 	maxLines  = 20               // events of one run that the log names
+
+	unsaidWindow = 30 * 24 * time.Hour // for which what is missing is remembered, where neither the sender nor the journal forgets
 )
 
 // Source is a source that is compared again and again.

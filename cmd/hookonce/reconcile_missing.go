@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookonce/hookonce/internal/api"
+)
+
+func newReconcileMissingCommand(w *env) *cobra.Command {
+	var admin adminFlags
+	c := &cobra.Command{
+		Use:   "missing SOURCE [flags]",
+		Short: "List what never arrived at a source, as gateways found",
+		Long: `Missing asks a running gateway, on its admin listener, for the events that gateways found missing when they compared the
+source by themselves (reconcile: {every: 15m}). An event is listed until it is on record, whoever brings it, until
+somebody dismisses it, or until the sender's list does not go back to it any more. What the sender was asked to send
+again is listed once it has not come for ten minutes.`,
+		Args: oneArg("SOURCE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := admin.client(w, c)
+			if err != nil {
+				return err
+			}
+			var list api.MissingList
+			if err := client.get(c.Context(), "/sources/"+segment(args[0])+"/missing", nil, &list); err != nil {
+				return err
+			}
+			if admin.json {
+				return printJSON(w, list)
+			}
+			return printMissing(w, args[0], &list)
+		},
+	}
+	admin.declare(c)
+	return c
+}
+
+func printMissing(w *env, source string, list *api.MissingList) error {
+	if len(list.Events) == 0 && list.Beyond == 0 {
+		_, err := fmt.Fprintln(w.out, "Nothing is missing, as far as gateways compared.")
+		return err
+	}
+	t := newTable(w, "", "HAPPENED | KEY | TYPE | FOUND | ASKED AGAIN | WHY")
+	oldest := time.Time{}
+	for i := range list.Events {
+		m := &list.Events[i]
+		name, happened, asked := m.Key, "", ""
+		if name == "" {
+			name = m.Entry + " (without a key)"
+		}
+		at := m.Found
+		if m.Happened != nil {
+			at, happened = *m.Happened, clock(*m.Happened)
+		}
+		if m.Asked != nil {
+			asked = clock(*m.Asked)
+		}
+		if oldest.IsZero() || at.Before(oldest) {
+			oldest = at
+		}
+		t.row("", happened, name, m.Type, clock(m.Found), asked, m.Why)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	since := "TIME"
+	if !oldest.IsZero() {
+		since = oldest.UTC().Truncate(time.Second).Format(time.RFC3339)
+	}
+	if list.Beyond > 0 {
+		fmt.Fprintf(w.out, "and %d more at least\n", list.Beyond)
+	}
+	_, err := fmt.Fprintf(w.out, "\nRecover them:  hookonce reconcile --source %s --since %s (--ingest or --redeliver)\nOr dismiss:    hookonce reconcile dismiss %s KEY --reason TEXT\n", clean(source), since, clean(source))
+	return err
+}
+
+func newReconcileDismissCommand(w *env) *cobra.Command {
+	var admin adminFlags
+	var all bool
+	var reason string
+	c := &cobra.Command{
+		Use:   "dismiss SOURCE (KEY... | --all) --reason TEXT [flags]",
+		Short: "Say that what never arrived need not be told any more",
+		Long: `Dismiss ends that events of a source are told as missing, by their keys, or all of them. They are not found again.
+Nothing else changes: a webhook that comes after all is an event like any other. Who did it, and why, is on the audit
+log.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if all == (len(args) > 1) {
+				return &usageError{c.CommandPath(), fmt.Errorf("name the keys of events after the source, or write --all")}
+			}
+			if err := needReason(c, reason); err != nil {
+				return err
+			}
+			client, err := admin.client(w, c)
+			if err != nil {
+				return err
+			}
+			var done api.Dismissed
+			body := api.Dismiss{Keys: args[1:], All: all, Reason: reason}
+			if err := client.call(c.Context(), http.MethodPost, "/sources/"+segment(args[0])+"/missing/dismiss", body, &done); err != nil {
+				return err
+			}
+			if done.Dismissed == 0 && !admin.json {
+				return fmt.Errorf("nothing of that is missing at %s; hookonce reconcile missing %s lists what is", clean(args[0]), clean(args[0]))
+			}
+			return admin.done(w, done, "%d dismissed.\n", done.Dismissed)
+		},
+	}
+	admin.declare(c)
+	c.Flags().BoolVar(&all, "all", false, "dismiss all that is missing at the source now")
+	reasonFlag(c.Flags(), &reason)
+	return c
+}
