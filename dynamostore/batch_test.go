@@ -107,6 +107,24 @@ func TestBatchEnds(t *testing.T) {
 	effects(t, db, nil)
 }
 
+// What was never sent is not called unknown.
+func TestNothingSentIsNotUnknown(t *testing.T) {
+	db := fake(t).open(t)
+	n := &network{}
+	s := db.store(n)
+	b := dynamostore.NewBatch()
+	_, err := s.ClaimTx(t.Context(), b, request("evt_1"))
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Commit(ctx, b); !errors.Is(err, context.Canceled) || errors.Is(err, hookonce.ErrUnknownOutcome) {
+		t.Errorf("answered %v", err)
+	}
+	if n.sent["TransactWriteItems"] != 0 {
+		t.Error("it was sent")
+	}
+}
+
 // A condition of the handler's own that fails undoes all, says which write it was and what was there, and means what the handler
 // said before.
 func TestItemError(t *testing.T) {

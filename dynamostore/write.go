@@ -54,6 +54,9 @@ func (*refused) Error() string { return "dynamostore: the condition of a write d
 // errUnknown says that it is not known whether a write was made.
 var errUnknown = errors.New("it is not known whether the write was made")
 
+// errUnsent says that a request was never sent.
+var errUnsent = errors.New("nothing was sent")
+
 // put stores an item if the condition holds.
 func (s *Store) put(ctx context.Context, i item, c condition) error {
 	_, err := s.write(ctx, i, func(ctx context.Context) (item, error) {
@@ -155,8 +158,8 @@ func (s *Store) settled(ctx context.Context, own item, lost error) (item, error)
 
 // patiently calls try until it was not turned away, or the store's wait is over.
 func (s *Store) patiently(ctx context.Context, try func() error) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", errUnsent, context.Cause(ctx))
 	}
 	const first, most = 20 * time.Millisecond, 500 * time.Millisecond
 	deadline := time.Now().Add(s.wait)
@@ -206,6 +209,8 @@ func classify(err error) answer {
 	switch {
 	case err == nil:
 		return done
+	case errors.Is(err, errUnsent):
+		return mistaken
 	case errors.As(err, &refusedNow):
 		return refusal
 	case errors.As(err, &cancelled):
