@@ -16,4 +16,6 @@
 //
 // Run them once for every way in which users connect. A store that has an ability implements its
 // interface, and the suite finds it there: the same configuration serves all of them.
+// What cannot be found, the configuration says: that the store decides at the commit who wins, and so nobody waits for
+// another's transaction (AtCommit of [TxConfig]), and that it refuses responses above a size (MaxResponse).
 package storetest
