@@ -145,7 +145,11 @@ func TestSecretFiles(t *testing.T) {
 	if text := fmt.Sprint(found); err != nil || len(found) != 2 || !strings.Contains(text, "app: every user of this machine can open "+dir+"/new.pem") || !strings.Contains(text, "chmod o= "+dir+"/shop") {
 		t.Errorf("%v, %v", found, err)
 	}
-	cfg.Sources, cfg.Destinations[0].HTTPSignature = nil, app.HTTPSignature[1:]
+	public := file("public.pem", 0o644)
+	if err := (settings.Resolver{ReadFile: func(string) ([]byte, error) { return []byte("-----BEGIN PUBLIC KEY-----"), nil }}).Resolve(&public); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Sources[0].Secrets, cfg.Destinations[0].HTTPSignature = []settings.Secret{public}, app.HTTPSignature[1:]
 	if found, err := secretFiles(t.Context(), Patient{Config: cfg}); err != nil || len(found) != 1 || found[0].Level != OK {
 		t.Errorf("%v, %v", found, err)
 	}
