@@ -265,6 +265,9 @@ func stepMySQL(ctx context.Context, db *sql.DB, d doom, args []any, limit int) (
 
 // soundMySQL refuses settings of the connection under which claims are not what they say.
 func soundMySQL(ctx context.Context, db *sql.DB) error {
+	if err := soundGalera(ctx, db); err != nil {
+		return err
+	}
 	rows, err := db.QueryContext(ctx, `SHOW SESSION VARIABLES WHERE Variable_name IN ('autocommit', 'tx_isolation', 'transaction_isolation')`)
 	if err != nil {
 		return err

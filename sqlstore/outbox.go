@@ -41,6 +41,7 @@ func (s *Store) TakeEffects(ctx context.Context, req hookonce.TakeRequest) (take
 	}
 	req.Names = slices.Compact(slices.Sorted(slices.Values(req.Names)))
 	err = s.insist(ctx, func() error {
+		taken = nil // what an earlier try took was rolled back
 		for range maxRounds {
 			seen, err := s.due(ctx, req)
 			if err != nil || len(seen.ids) == 0 {

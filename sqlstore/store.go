@@ -124,7 +124,12 @@ func (s *Store) busy(err error) bool {
 
 // explain adds what to do to an error of one of the store's own statements, which q ran.
 func (s *Store) explain(ctx context.Context, q querier, err error) error {
-	if err == nil || !s.dialect.unmigrated(ctx, q, s.name, err) {
+	switch {
+	case err == nil:
+		return nil
+	case notPrimary(err):
+		return fmt.Errorf("%w: %w", errNotPrimary, err)
+	case !s.dialect.unmigrated(ctx, q, s.name, err):
 		return err
 	}
 	return ddl.Missing(s.dialect.schema, err)

@@ -13,7 +13,8 @@ import (
 )
 
 // Within implements [hookonce.TxStore]. A commit that the database refuses (a deferred constraint, a
-// serialization failure) is a failed attempt like any other.
+// serialization failure) is a failed attempt like any other, unless another attempt was in the way and has done the work: then the
+// event is a duplicate. In a Galera cluster this is how all but one of the nodes learn that they lost a race.
 func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(tx *sql.Tx, c hookonce.Claim) error) (hookonce.Claim, error) {
 	if err := req.Validate(); err != nil {
 		return hookonce.Claim{}, err
@@ -26,9 +27,22 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 		return a.claim, told(a.claim)
 	}
 	if err := a.run(ctx, fn); err != nil {
+		if c, lost := s.lostRace(ctx, req, err); lost {
+			return c, nil
+		}
 		return a.claim, fmt.Errorf("sqlstore: %s: attempt %d: %w", req.Ref, a.claim.Token, err)
 	}
 	return a.claim, nil
+}
+
+// lostRace reports whether an attempt failed because another one did the work meanwhile, on another node of a cluster, and
+// returns the claim as that one left it. The attempt is rolled back.
+func (s *Store) lostRace(ctx context.Context, req hookonce.ClaimRequest, cause error) (c hookonce.Claim, lost bool) {
+	if req.Key == "" || s.dialect.contended(cause) != again || errors.Is(cause, hookonce.ErrUnknownOutcome) {
+		return c, false
+	}
+	c, settled, err := s.peek(ctx, req)
+	return c, err == nil && settled && c.Verdict == hookonce.Duplicate
 }
 
 // open begins the transaction and claims. If there is nothing to do the attempt has no transaction.

@@ -41,6 +41,10 @@ func InvalidText(err error) bool { return State(err) == "22P02" } // invalid_tex
 // FailedTransaction reports whether the transaction can only be rolled back, because an earlier statement failed.
 func FailedTransaction(err error) bool { return State(err) == "25P02" } // in_failed_sql_transaction
 
+// ReadOnly reports whether the server takes no writes: it is a standby, or was made read-only. The statement did nothing,
+// and another server may take it.
+func ReadOnly(err error) bool { return State(err) == "25006" } // read_only_sql_transaction
+
 // NotCommitted reports whether err, which COMMIT was answered with, is the server's word that nothing was
 // committed. Any other error leaves the outcome unknown.
 //

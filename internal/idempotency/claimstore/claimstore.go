@@ -64,6 +64,7 @@ func OpenPostgres(ctx context.Context, dsn, name string, o Options) (*Store, err
 		return nil, err
 	}
 	cfg.AfterConnect = durable
+	pgstore.FollowPrimary(cfg)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,13 @@ func (s *Store) Listen(ctx context.Context, heard func()) {
 
 // listen listens on one connection until it breaks.
 func (s *Store) listen(ctx context.Context, heard func()) error {
-	conn, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	cfg := s.pool.Config()
+	if cfg.BeforeConnect != nil { // which leads to the primary
+		if err := cfg.BeforeConnect(ctx, cfg.ConnConfig); err != nil {
+			return err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
 	if err != nil {
 		return err
 	}

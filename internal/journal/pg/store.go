@@ -21,6 +21,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/pgprimary"
 	"github.com/hookonce/hookonce/schema"
 )
 
@@ -98,6 +99,7 @@ func poolConfig(dsn string, o Options) (*pgxpool.Config, error) {
 		cfg.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
 	cfg.AfterConnect = registerBytes
+	pgprimary.Follow(cfg)
 	return cfg, nil
 }
 

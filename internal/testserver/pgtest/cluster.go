@@ -158,14 +158,14 @@ func (c *Cluster) Hang() (resume func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	resume = func() error { return signalFamily(pid, 0, syscall.SIGCONT) }
-	return resume, signalFamily(pid, 0, syscall.SIGSTOP)
+	resume = func() error { return throwaway.SignalFamily(pid, 0, syscall.SIGCONT) }
+	return resume, throwaway.SignalFamily(pid, 0, syscall.SIGSTOP)
 }
 
 func (c *Cluster) kill(except int) error {
 	pid, err := c.pid()
 	if err == nil {
-		err = signalFamily(pid, except, syscall.SIGKILL)
+		err = throwaway.SignalFamily(pid, except, syscall.SIGKILL)
 	}
 	if err != nil {
 		return fmt.Errorf("pgtest: %w", err)

@@ -26,8 +26,9 @@ type fleet struct {
 	dsn  string
 	shop *witness
 
-	senders sync.WaitGroup
-	stop    chan struct{} // ends the senders
+	senders  sync.WaitGroup
+	stop     chan struct{} // ends the senders
+	accepted moments       // when something was acknowledged
 
 	mu       sync.Mutex
 	gateways [3]*member
@@ -133,6 +134,7 @@ func (f *fleet) tell(object string) {
 		if !f.insist(client, c) {
 			return
 		}
+		f.accepted.add()
 		f.shop.acknowledged(c)
 		f.shop.await(patience, func() bool { return f.shop.object(object).done > version-lead })
 		select {

@@ -1,0 +1,63 @@
+package throwaway
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// SignalFamily signals a server's process and those that it started, all at once as far as others can tell: a
+// server's child goes on answering for a moment after its parent is gone. The child except is spared; 0: none is.
+func SignalFamily(pid, except int, signal syscall.Signal) error {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // so that it starts no more
+		return err
+	}
+	// The signal is only on its way: a child that it starts meanwhile would live on, may wait for a lock of one
+	// that is dead, and would keep the next server from its memory.
+	for deadline := time.Now().Add(time.Minute); running(pid) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	children, err := childrenOf(pid)
+	for _, child := range children {
+		if child == except {
+			continue
+		}
+		if e := syscall.Kill(child, signal); e != nil && !errors.Is(e, syscall.ESRCH) {
+			err = errors.Join(err, e)
+		}
+	}
+	return errors.Join(err, syscall.Kill(pid, signal))
+}
+
+// running reports whether the process is neither stopped nor gone, on systems that have /proc; false on others.
+func running(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	state := strings.TrimSpace(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	return state != "" && !strings.ContainsAny(state[:1], "TtZX")
+}
+
+// childrenOf returns the processes whose parent is pid, on systems that have /proc; none on others.
+func childrenOf(pid int) (children []int, err error) {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		// PID (NAME) STATE PARENT ..., where the name may contain anything.
+		_, rest, _ := strings.Cut(string(text[strings.LastIndexByte(string(text), ')')+1:]), " ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			children = append(children, child)
+		}
+	}
+	return children, err
+}
