@@ -54,7 +54,7 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		(&problem.Details{Status: http.StatusNotFound, Detail: "there is nothing here; GET " + Base + "/openapi.json lists what there is"}).Write(w)
 	})
-	return mux
+	return dated(o.Changed, mux)
 }
 
 // document is the head of the OpenAPI document.

@@ -36,6 +36,9 @@ type Records interface {
 type Options struct {
 	Journal Journal
 	Records Records
+	// Changed is called after every request that may have changed something, so that what is read next shows it. Nil: it
+	// does so anyway.
+	Changed func()
 	// Sources returns the inbound endpoints of this process as they are at the moment.
 	Sources func() []Source
 	// Refusals are the requests that this process refused.

@@ -37,6 +37,8 @@ type Config struct {
 	AdminTokens []AdminToken
 	// Store says where the journal is kept.
 	Store Store
+	// StoreRead is a standby of Store's server, of which people's questions are asked; the zero value: there is none.
+	StoreRead Store
 	// Schema is the Postgres schema that holds the tables. SQLite ignores it.
 	Schema string
 	// Migrate brings a Postgres schema up to date at start. SQLite always migrates itself.
@@ -145,6 +147,8 @@ var configTable = slices.Concat(
 			Bind: func(c *Config) settings.Value { return settings.File(&c.AdminTLS.Key, &c.AdminTLS.pem.key) }},
 		{Key: "store", Default: "sqlite:hookonce.db", Help: "where events are kept: sqlite:PATH or postgres://... as a `DSN`",
 			Bind: func(c *Config) settings.Value { return storeValue{&c.Store} }, Restart: true},
+		{Key: "store_read", Help: "a standby of a Postgres store, as a `DSN`: lists and pages for people are read there",
+			Bind: func(c *Config) settings.Value { return standbyValue{storeValue{&c.StoreRead}} }, Restart: true},
 		{Key: "schema", Default: "hookonce", Help: "`name` of the Postgres schema that holds the tables",
 			Bind: func(c *Config) settings.Value { return settings.Text(&c.Schema, checkSchema) }, Restart: true},
 		{Key: "migrate", Default: "true", Help: "bring a Postgres schema up to date at start",

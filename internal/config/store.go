@@ -125,3 +125,27 @@ func (v storeValue) Set(s string) error {
 func (v storeValue) Show() string { return v.to.String() }
 
 func (v storeValue) Exact() string { return v.to.DSN }
+
+// standbyValue is the setting "store_read", which may be empty.
+type standbyValue struct{ storeValue }
+
+func (v standbyValue) Set(s string) error {
+	if s == "" {
+		*v.to = Store{}
+		return nil
+	}
+	if err := v.storeValue.Set(s); err != nil {
+		return err
+	}
+	if v.to.Driver != Postgres {
+		return errors.New("a file of SQLite has no standby; leave store_read out, or write postgres://... for both")
+	}
+	return nil
+}
+
+func (v standbyValue) Show() string {
+	if v.to.Driver == "" {
+		return ""
+	}
+	return v.storeValue.Show()
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -68,6 +69,7 @@ func (d *dashboard) ask(ctx context.Context, method, path string, in, out any) e
 	r.Header.Set("Content-Type", "application/json")
 	a := answer{header: http.Header{}, status: http.StatusOK}
 	d.opt.API.ServeHTTP(&a, r)
+	noteAsOf(ctx, a.header.Get(api.AsOfHeader))
 	if a.status != http.StatusOK {
 		why := refusal(a.status, http.StatusText(a.status))
 		_ = json.Unmarshal(a.body.Bytes(), &why.ErrorModel) // what is no problem has a status all the same
@@ -77,6 +79,24 @@ func (d *dashboard) ask(ctx context.Context, method, path string, in, out any) e
 		return fmt.Errorf("the answer to %s %s: %w", method, path, err)
 	}
 	return nil
+}
+
+// asOf is the moment up to which what a page shows is complete; zero: it was read where it is written. A page asks one
+// question after the other.
+type asOf struct{ moment time.Time }
+
+type asOfKey struct{}
+
+// noteAsOf notes the moment that an answer of the API names.
+func noteAsOf(ctx context.Context, named string) {
+	a, _ := ctx.Value(asOfKey{}).(*asOf)
+	moment, err := time.Parse(time.RFC3339Nano, named)
+	if a == nil || err != nil {
+		return
+	}
+	if a.moment.IsZero() || moment.Before(a.moment) {
+		a.moment = moment
+	}
 }
 
 // answer keeps what the API answers.

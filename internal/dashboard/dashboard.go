@@ -56,7 +56,14 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("POST /login", d.login)
 	mux.HandleFunc("POST /logout", d.logout)
 	for _, p := range pages {
-		load := func(r *http.Request) (*page, error) { return p.load(d, r) }
+		load := func(r *http.Request) (*page, error) {
+			a := new(asOf)
+			shown, err := p.load(d, r.WithContext(context.WithValue(r.Context(), asOfKey{}, a)))
+			if shown != nil {
+				shown.AsOf = a.moment
+			}
+			return shown, err
+		}
 		mux.Handle(p.pattern, o.Guard.ProtectPages(d.frame.Page(p.template, load), d.refused))
 	}
 	mux.Handle("GET /tail/stream", o.Guard.ProtectPages(http.HandlerFunc(d.stream), d.refused))

@@ -301,7 +301,8 @@ func (g *Gateway) ingestHandler(w *wiring) *ingest.Handler {
 func (g *Gateway) apiOptions() api.Options {
 	return api.Options{
 		Journal:     g.journal,
-		Records:     g.store,
+		Records:     g.store.records(),
+		Changed:     g.store.changed,
 		Refusals:    g.handler.Refusals(),
 		Sources:     func() []api.Source { return apiSources(g.config()) },
 		Overview:    g.overview.Snapshot,

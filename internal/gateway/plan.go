@@ -69,6 +69,7 @@ type storePlan struct {
 	config.Store
 	schema  string
 	migrate bool
+	read    config.Store // a standby of it; the zero value: there is none
 }
 
 // servicePlan is a service behind keys: how it is admitted to, how it is treated, and how long its answers are kept.
@@ -100,7 +101,7 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 		listen:      cfg.Listen,
 		admin:       cfg.Admin,
 		adminTLS:    cfg.AdminTLS.Config(),
-		store:       storePlan{cfg.Store, cfg.Schema, cfg.Migrate},
+		store:       storePlan{cfg.Store, cfg.Schema, cfg.Migrate, cfg.StoreRead},
 		stopTimeout: cfg.ShutdownTimeout,
 		stopDelay:   cfg.ShutdownDelay,
 		logLevel:    cfg.LogLevel,

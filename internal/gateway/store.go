@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
+	"github.com/hookonce/hookonce/internal/journal/standby"
 	"github.com/hookonce/hookonce/schema"
 )
 
@@ -24,6 +26,32 @@ type journalStore struct {
 	notifier   journal.Notifier    // nil: this process is on its own
 	partitions journal.Partitioned // nil: it has none
 	standing   func() error        // of a file: why it is not the one that was opened; nil: it is no file
+	pages      *standby.Records    // of which people ask; nil: they ask the store
+	copy       *pg.Copy            // behind pages
+}
+
+// records is what people's questions are asked of.
+func (s *journalStore) records() journal.Store {
+	if s.pages != nil {
+		return s.pages
+	}
+	return s.Store
+}
+
+// changed has people see what was changed up to now.
+func (s *journalStore) changed() {
+	if s.pages != nil {
+		s.pages.Changed()
+	}
+}
+
+// Close closes the store and what reads beside it.
+func (s *journalStore) Close() error {
+	var err error
+	if s.pages != nil {
+		err = errors.Join(s.pages.Close(), s.copy.Close())
+	}
+	return errors.Join(err, s.Store.Close())
 }
 
 // openStore opens the store, brings it up to date, and returns the generator of event ids that goes on
@@ -57,8 +85,34 @@ func openPostgres(ctx context.Context, in storePlan, o Options) (*journalStore, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return &journalStore{Store: s, notifier: s, partitions: s}, journal.NewIDs(s.Writer(), 0), nil
+	opened := &journalStore{Store: s, notifier: s, partitions: s}
+	if in.read.Driver != "" {
+		if err := opened.readAt(ctx, s, in, o); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("store_read %s: %w", in.read, err), s.Close())
+		}
+	}
+	return opened, journal.NewIDs(s.Writer(), 0), nil
 }
+
+// readAt has a standby of the store answer people. One that is away may come back; one that is a standby of another is
+// refused.
+func (s *journalStore) readAt(ctx context.Context, primary *pg.Store, in storePlan, o Options) error {
+	c, err := pg.OpenCopy(ctx, in.read.DSN, primary, pg.Options{Schema: in.schema, MaxConns: readConns, Logger: o.Logger})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if _, err := c.Replayed(ctx); errors.Is(err, pg.ErrNoCopy) {
+		return errors.Join(err, c.Close())
+	}
+	s.copy = c
+	s.pages = standby.New(standby.Options{Primary: primary, Written: primary.Written, Copy: c, Now: o.Now, Logger: o.Logger})
+	return nil
+}
+
+// readConns is how many connections to a standby there are: two questions at a time, and the look at how far it is.
+const readConns = 3
 
 // Migrate brings the tables of the configured store up to date and returns the versions before and
 // after. It does what Start does, but for a Postgres store with migrate: false. A SQLite store

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/problem"
 )
@@ -26,6 +27,8 @@ type Page struct {
 	Data any
 	// Again is after how many seconds the page is asked for anew. Zero: never.
 	Again int
+	// AsOf is the moment up to which what is shown is complete, of what was read from a standby. Zero: it was not.
+	AsOf time.Time
 	// To is where a change leads that is done: then nothing is shown here.
 	To string
 

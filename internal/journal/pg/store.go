@@ -43,14 +43,15 @@ const defaultConns = 8
 // Store is a [journal.Store] in PostgreSQL. It is safe for concurrent use, also by several Stores in
 // several processes on one database.
 type Store struct {
-	pool    *pgxpool.Pool
-	sql     statements
-	prefix  string // of the tables
-	channel string // where processes notify each other
-	log     *slog.Logger
-	writer  int
-	turn    chan struct{} // to change alerts: one at a time
-	fence   atomic.Pointer[fencedStatements]
+	pool     *pgxpool.Pool
+	sql      statements
+	prefix   string // of the tables
+	channel  string // where processes notify each other
+	log      *slog.Logger
+	writer   int
+	turn     chan struct{} // to change alerts: one at a time
+	fence    atomic.Pointer[fencedStatements]
+	identity known
 }
 
 var _ journal.Store = (*Store)(nil)
@@ -71,16 +72,21 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal/pg: %w", err)
 	}
-	s := &Store{pool: pool, sql: newStatements(prefix), prefix: prefix,
-		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, turn: make(chan struct{}, 1)}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := newStore(pool, prefix, o)
 	if err := s.prepare(ctx, o); err != nil {
 		pool.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+func newStore(pool *pgxpool.Pool, prefix string, o Options) *Store {
+	s := &Store{pool: pool, sql: newStatements(prefix), prefix: prefix,
+		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, turn: make(chan struct{}, 1)}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	return s
 }
 
 // poolConfig reads the DSN. The size of the pool is the option's, the DSN's, or the default.
@@ -89,6 +95,14 @@ func poolConfig(dsn string, o Options) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal/pg: %w", err)
 	}
+	limits(cfg, dsn, o)
+	cfg.AfterConnect = registerBytes
+	pgprimary.Follow(cfg)
+	return cfg, nil
+}
+
+// limits bounds the pool, and the wait for a connection.
+func limits(cfg *pgxpool.Config, dsn string, o Options) {
 	switch {
 	case o.MaxConns > 0:
 		cfg.MaxConns = o.MaxConns
@@ -98,9 +112,6 @@ func poolConfig(dsn string, o Options) (*pgxpool.Config, error) {
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 10 * time.Second
 	}
-	cfg.AfterConnect = registerBytes
-	pgprimary.Follow(cfg)
-	return cfg, nil
 }
 
 // prepare brings the schema up to date or checks it, and draws the writer number.
