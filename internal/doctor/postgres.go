@@ -39,6 +39,8 @@ func examinePostgres(ctx context.Context, p Patient) []Finding {
 	}
 	found := []Finding{{Check: "store", Level: OK, Text: p.Config.Store.String() + " answers"}}
 	found = append(found, run(ctx, s, postgresChecks())...)
+	found = append(found, run(ctx, s, topologyChecks())...)
+	found = append(found, examineStandby(ctx, p, s)...)
 	return append(found, run(ctx, s.store, tableChecks())...)
 }
 

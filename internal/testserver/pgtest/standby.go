@@ -80,6 +80,19 @@ func (c *Cluster) Promote() error {
 	return run("pg_ctl", "promote", "--wait", "--silent", "--pgdata", c.data())
 }
 
+// Alone returns the connection string that leads to this server, for a database of the server that it follows.
+func (c *Cluster) Alone(dsn string) string {
+	return c.url(filepath.Base(dsn[:len(dsn)-len(noTLS)]))
+}
+
+// HoldReplay has a standby apply nothing of what it receives, which its primary's commits do not wait for, or go on.
+func (c *Cluster) HoldReplay(hold bool) error {
+	if hold {
+		return c.exec(`SELECT pg_wal_replay_pause()`)
+	}
+	return c.exec(`SELECT pg_wal_replay_resume()`)
+}
+
 // Either returns the connection string that leads to whichever of c and the other takes writes, for a
 // database of c's.
 func (c *Cluster) Either(dsn string, other *Cluster) string {
