@@ -119,6 +119,15 @@ backlog: servers ## a million events wait for one gateway
 kills: servers ## kill gateways and databases under load, twenty times each
 	go test -count=1 -timeout 20m -run 'TestKillUnderLoad|TestKillOneOfThree|TestDatabaseStopsUnderFleet|TestStandbyIsPromoted' -v ./cmd/hookonce/internal/endtoend -kills 20
 
+ENGINES ?= 1
+
+.PHONY: engines
+engines: ## PostgreSQL under Patroni, MariaDB Galera and Redis Cluster, each ENGINES times through what happens to it; ten minutes
+	@./scripts/install-servers engines
+	go test -count=1 -timeout 60m -run 'TestPatroni$$' -v ./cmd/hookonce/internal/endtoend -engines $(ENGINES)
+	go test -count=1 -timeout 60m -run 'TestGalera$$' -v ./sqlstore -engines $(ENGINES)
+	go test -count=1 -timeout 10m -run 'Cluster' -v ./redisstore ./internal/testserver/redistest
+
 chaos: servers ## every store while its server is harmed, 2 500 events in two copies each, about ten minutes
 	go test -count=1 -timeout 60m -v ./internal/tool/chaos -events 2500
 

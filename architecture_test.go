@@ -50,10 +50,11 @@ var rules = []rule{
 	{pkg: "internal/cells", allow: []string{"", "internal/journal", "internal/problem", "internal/rendezvous"}, reason: "which cell an event belongs to depends on neither how it came in nor a certain store"},
 	{pkg: "internal/closest", std: true, reason: "guessing at words needs nothing"},
 	{pkg: "memstore", allow: []string{""}, reason: "stores never import each other"},
-	{pkg: "pgstore", allow: []string{"", "internal/inspect", "internal/ddl", "internal/header", "internal/pgerror", "internal/claimsql"}, reason: "stores never import each other"},
+	{pkg: "pgstore", allow: []string{"", "internal/inspect", "internal/ddl", "internal/header", "internal/pgerror", "internal/pgprimary", "internal/claimsql"}, reason: "stores never import each other"},
 	{pkg: "sqlstore", allow: []string{"", "internal/inspect", "internal/ddl", "internal/header", "internal/pgerror", "internal/claimsql"}, reason: "stores never import each other"},
 	{pkg: "internal/inspect", std: true, allow: []string{"", "internal/ddl", "internal/claimsql", "internal/tally"}, reason: "looking at the tables needs a database, and no driver"},
 	{pkg: "internal/pgerror", std: true, reason: "what a SQLSTATE means is the same for every driver"},
+	{pkg: "internal/pgprimary", allow: []string{"internal/pgerror"}, reason: "where connections lead is decided beneath all stores"},
 	{pkg: "internal/connlimit", std: true, reason: "connections are beneath all that is said over them"},
 	{pkg: "internal/httpsig", std: true, reason: "programs that use the catalogue carry it, and both sides of a signature are the same"},
 	{pkg: "internal/header", std: true, reason: "which headers there are, and which pass, is decided by their names alone"},
@@ -80,7 +81,8 @@ var rules = []rule{
 	{pkg: "internal/journal/inflight", allow: []string{"internal/journal", "internal/quota"}, reason: "what is in flight is known without asking a store"},
 	{pkg: "internal/journal/bypass", allow: []string{"", "internal/journal", "internal/journal/inflight"}, reason: "the bypass knows a store by its contract"},
 	{pkg: "internal/journal/search", allow: []string{"internal/journal"}, reason: "it writes SQL, and opens nothing"},
-	{pkg: "internal/journal/pg", allow: []string{"", "internal/tally", "internal/journal", "internal/journal/search", "internal/pgerror", "internal/ddl", "schema"}, reason: "journal stores never import each other"},
+	{pkg: "internal/journal/standby", allow: []string{"internal/journal", "internal/tally"}, reason: "what people read beside the primary knows stores by their contract"},
+	{pkg: "internal/journal/pg", allow: []string{"", "internal/tally", "internal/journal", "internal/journal/search", "internal/pgerror", "internal/pgprimary", "internal/ddl", "schema"}, reason: "journal stores never import each other"},
 	{pkg: "internal/journal/sqlite", allow: []string{"", "internal/tally", "internal/journal", "internal/journal/search", "internal/ddl", "schema", "internal/sqlitefile"}, reason: "journal stores never import each other"},
 	{pkg: "internal/secretshape", allow: []string{"provider/spec"}, reason: "what a secret looks like is known without a request, a store or a setting"},
 	{pkg: "internal/providertext", allow: []string{"provider/spec"}, reason: "words about a sender need nothing but what is known of it"},
@@ -111,6 +113,7 @@ var rules = []rule{
 
 // testOnly packages serve tests; production code must not carry them.
 var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/dashboard/dashboardtest", "internal/tracing/tracingtest", "internal/httpsig/httpsigtest", "internal/reconcile/reconciletest", "internal/testserver/pgtest", "internal/testserver/mariadbtest", "internal/testserver/redistest", "internal/testserver/cutproxy", "internal/testserver/throwaway", "internal/tool/attack"}
+var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/dashboard/dashboardtest", "internal/tracing/tracingtest", "internal/reconcile/reconciletest", "internal/testserver/pgtest", "internal/testserver/mariadbtest", "internal/testserver/redistest", "internal/testserver/patronitest", "internal/testserver/galeratest", "internal/testserver/cutproxy", "internal/testserver/throwaway", "internal/tool/attack"}
 
 func TestImportRules(t *testing.T) {
 	packages := listPackages(t)

@@ -187,3 +187,20 @@ func ExampleStore_CompleteWith() {
 	}
 	_ = run
 }
+
+// A pool on three servers, of which one is the primary at a time.
+func ExampleFollowPrimary() {
+	ctx := context.Background()
+	cfg, err := pgxpool.ParseConfig("postgres://app@pg1,pg2,pg3/shop?target_session_attrs=read-write")
+	if err != nil {
+		log.Fatal(err)
+	}
+	pgstore.FollowPrimary(cfg)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	store := pgstore.New(pool)
+	fmt.Println(store.Check(ctx))
+}
