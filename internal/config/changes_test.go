@@ -13,7 +13,7 @@ import (
 // what to write instead, so that the message of a choice has its words.
 func another[C any](t *testing.T, table settings.Table[C], f settings.Field[C]) string {
 	t.Helper()
-	texts := []string{"9", "9s", "9h", "19h", "9KiB", "9MiB", "false", "true", "sqlite:other.db", "127.0.0.1:9", "192.0.2.0/24", "404",
+	texts := []string{"9", "9s", "9h", "19h", "9KiB", "9MiB", "false", "true", "sqlite:other.db", "postgres://other.example/db", "127.0.0.1:9", "192.0.2.0/24", "404",
 		"https://other.example/", "github", "env:OTHER", "header:X-Other", "json:$.other", "X-Other", "X-Other: yes", "other"}
 	if err := f.Bind(new(C)).Set("?"); err != nil {
 		texts = append(texts, strings.FieldsFunc(err.Error(), func(c rune) bool { return c == ' ' || c == ',' })...)

@@ -40,6 +40,9 @@ func checkAll(r *settings.Report, cfg *Config, in Input) {
 	checkStop(r, cfg)
 	checkTracing(r, cfg, in.Environ)
 	checkPayloads(r, cfg)
+	if cfg.StoreRead.Driver != "" && cfg.Store.Driver != Postgres {
+		r.Fault(cfg.where("store_read"), "store_read: store is a file of SQLite, which has no standby; leave store_read out")
+	}
 	if cfg.Listen == cfg.Admin && !strings.HasSuffix(cfg.Listen, ":0") {
 		r.Fault(cfg.where("admin"), "admin: %s is the address of listen as well; write another port", cfg.Admin)
 	}

@@ -140,6 +140,9 @@ func (v standbyValue) Set(s string) error {
 	if v.to.Driver != Postgres {
 		return errors.New("a file of SQLite has no standby; leave store_read out, or write postgres://... for both")
 	}
+	if u, q, err := parseURL(s); err == nil && strings.Contains(u.Host+q.Get("host"), ",") {
+		return errors.New("each of several servers may be behind by another time, and what is shown could not say by how much; name one standby")
+	}
 	return nil
 }
 

@@ -16,3 +16,19 @@ func TestSingle(t *testing.T) {
 		}
 	}
 }
+
+// A standby is one server of Postgres, and none at all if it is not named.
+func TestStandbyValue(t *testing.T) {
+	for text, fine := range map[string]bool{
+		"": true, "postgres://u@h/db": true, "sqlite:copy.db": false, "postgres://u@h1,h2/db": false, "postgres://u@/db?host=h1,h2": false, "h": false,
+	} {
+		var s Store
+		v := standbyValue{storeValue{&s}}
+		if err := v.Set(text); (err == nil) != fine {
+			t.Errorf("%q: %v", text, err)
+		}
+		if fine && v.Show() != text {
+			t.Errorf("%q is shown as %q", text, v.Show())
+		}
+	}
+}
