@@ -188,7 +188,7 @@ func (f *finder) refuse(a answer, known standing) error {
 	case !a.Writes:
 		return fmt.Errorf("%s is a standby, or read-only", a.name)
 	case later(known, a.standing):
-		return fmt.Errorf("%s is a former primary: its timeline is %s, and another was seen on %s", a.name, a.Timeline, known.Timeline)
+		return fmt.Errorf("%s takes writes on timeline %s, and this process has seen a primary on %s: a former one, unless what was written there is given up, which a restart of this process accepts", a.name, a.Timeline, known.Timeline)
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func TestWhoLeads(t *testing.T) {
 		{name: "two take writes", first: map[string]string{"a": "00000001", "b": "00000002", "c": standby}, want: "b"},
 		{name: "timelines are hexadecimal", first: map[string]string{"a": "0000000A", "b": "00000009"}, want: "a"},
 		{name: "a former primary is all there is", first: map[string]string{"a": "00000001", "b": "00000002"},
-			then: map[string]string{"a": "00000001", "b": down}, says: "a is a former primary"},
+			then: map[string]string{"a": "00000001", "b": down}, says: "a takes writes on timeline 00000001, and this process has seen a primary on 00000002"},
 		{name: "and then the new one is back", first: map[string]string{"a": "00000001", "b": "00000002"},
 			then: map[string]string{"a": "00000001", "b": "00000003"}, want: "b"},
 		{name: "the cluster is made anew", first: map[string]string{"a": "00000004", "b": down},

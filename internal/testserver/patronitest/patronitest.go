@@ -296,26 +296,34 @@ func (n *Node) KillServer() {
 // Start starts Patroni again after Kill.
 func (n *Node) Start() { n.start(filepath.Join(n.c.dir, "patroni.yml")) }
 
-// StopPatroni has Patroni stand still, while its server goes on. The returned function has it go on.
-func (n *Node) StopPatroni() (resume func()) {
+// StopPatroni has Patroni stand still, while its server goes on. The returned function has another take its place, as a
+// watchdog or a supervisor does.
+//
+// It does not have it go on: where Patroni older than 3.0.3 is stopped between its look at etcd and the renewal of
+// its lock, it takes the lock from whoever leads by then, whose commits are lost with that
+// (https://github.com/patroni/patroni/pull/2689).
+func (n *Node) StopPatroni() (restart func()) {
 	n.c.t.Helper()
-	pid := n.process.Process.Pid
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+	if err := n.process.Process.Signal(syscall.SIGSTOP); err != nil {
 		n.c.t.Fatal(err)
 	}
-	return func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
+	return func() {
+		_ = n.process.Process.Kill()
+		<-n.process.ended
+		n.Start()
+	}
 }
 
-// Freeze has Patroni and its server stand still. The returned function has them go on.
+// Freeze has Patroni and its server stand still. The returned function has the server go on under another Patroni.
 func (n *Node) Freeze() (resume func()) {
 	n.c.t.Helper()
-	patroni := n.StopPatroni()
+	restart := n.StopPatroni()
 	if err := n.signalServer(syscall.SIGSTOP); err != nil {
 		n.c.t.Fatal(err)
 	}
 	return func() {
 		_ = n.signalServer(syscall.SIGCONT)
-		patroni()
+		restart()
 	}
 }
 
