@@ -37,7 +37,8 @@ func Follow(cfg *pgxpool.Config) {
 	}
 	f := &finder{ask: asker(cfg.ConnConfig.Copy()), servers: servers, conns: map[*conn]bool{}}
 	f.dial = cfg.ConnConfig.DialFunc
-	before, prepare, acquire := cfg.BeforeConnect, cfg.PrepareConn, cfg.BeforeAcquire
+	before, prepare := cfg.BeforeConnect, cfg.PrepareConn
+	acquire := cfg.BeforeAcquire //lint:ignore SA1019 a program may have set it, and what is set here would silence it
 	cfg.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
 		if before != nil {
 			if err := before(ctx, c); err != nil {

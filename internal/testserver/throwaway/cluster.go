@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 )
 
 // FreePorts returns the first of n ports in a row on the loopback address that nobody listens on, as [FreePort] does.
@@ -40,7 +41,9 @@ func KeepCluster(dir string, pidFiles ...string) (io.Closer, error) {
 	args := []string{"-c", `cat >/dev/null; cd "$1" || exit; shift
 		for file in $@; do kill -9 "$(head -n 1 "$file")" 2>/dev/null; done
 		sleep 0.2; rm -rf "$PWD"`, "sh", dir}
-	return Attend(exec.Command("/bin/sh", append(args, pidFiles...)...))
+	cmd := exec.Command("/bin/sh", append(args, pidFiles...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // whatever ends the group of the test leaves it
+	return Attend(cmd)
 }
 
 // Deploy returns the folder of an example in deploy, seen from the folder of a test.
