@@ -124,7 +124,7 @@ func (f *finder) find(ctx context.Context) (server, error) {
 	f.mu.Lock()
 	known := f.known
 	f.mu.Unlock()
-	best, err := f.best(answers, known)
+	best, err := f.best(ctx, answers, known)
 	if err != nil {
 		return server{}, err
 	}
@@ -154,7 +154,7 @@ func (f *finder) askAgain(ctx context.Context, s server, answers chan<- answer) 
 }
 
 // best returns the answer of the server that leads, as soon as all have answered, or some time after it did.
-func (f *finder) best(answers <-chan answer, known standing) (best *answer, err error) {
+func (f *finder) best(ctx context.Context, answers <-chan answer, known standing) (best *answer, err error) {
 	refused := map[string]error{}
 	var enough <-chan time.Time
 	for answered := map[string]bool{}; len(answered) < len(f.servers); {
@@ -172,6 +172,8 @@ func (f *finder) best(answers <-chan answer, known standing) (best *answer, err 
 			}
 		case <-enough:
 			return best, nil
+		case <-ctx.Done():
+			return nil, fmt.Errorf("looking for the primary: %w", context.Cause(ctx))
 		}
 	}
 	if best == nil {

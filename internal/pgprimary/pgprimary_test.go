@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -202,6 +203,28 @@ func TestWhoLeads(t *testing.T) {
 				t.Errorf("%s leads, %v; want %s", leader.name, err, c.want)
 			}
 		})
+	}
+}
+
+// Whoever gives up while servers are asked holds nobody else up.
+func TestGivingUpLeavesNothingBehind(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	f := &finder{conns: map[*conn]bool{}, servers: []server{{name: "a", ways: []*pgconn.FallbackConfig{{}}}, {name: "b", ways: []*pgconn.FallbackConfig{{}}}}}
+	var answering atomic.Bool
+	f.ask = func(ctx context.Context, s server) (standing, error) {
+		if answering.Load() {
+			return standing{Writes: s.name == "b"}, nil
+		}
+		cancel()
+		<-ctx.Done()
+		return standing{}, ctx.Err()
+	}
+	if _, err := f.primary(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("whoever gave up was told %v", err)
+	}
+	answering.Store(true)
+	if leader, err := f.primary(t.Context()); err != nil || leader.name != "b" {
+		t.Errorf("the next one is led to %s, %v", leader.name, err)
 	}
 }
 
