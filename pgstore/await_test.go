@@ -66,7 +66,7 @@ func mustEnd(t *testing.T, result <-chan error) {
 		if err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("waited in vain")
 	}
 }
@@ -75,7 +75,7 @@ func mustEnd(t *testing.T, result <-chan error) {
 func listeners(t *testing.T, pool *pgxpool.Pool) (n int) {
 	t.Helper()
 	const query = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN %' AND state = 'idle'`
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline) && n == 0; {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && n == 0; {
 		if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestAwaitLogsInAsThePoolDoes(t *testing.T) {
 // Behind a pooler nobody listens, because somebody else would hear it.
 func TestNobodyListensBehindPooler(t *testing.T) {
 	pooled := pgstore.New(open(t, pgtest.PgBouncer(t, pgtest.DSN(t)), "default_query_exec_mode=exec"), pgstore.WithNotify())
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := pooled.ListenOnce(ctx); !errors.Is(err, pgstore.ErrPooled) {
 		t.Errorf("listening ended with %v", err)

@@ -19,6 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	throwaway.TestsAtOnce(4)
+	throwaway.Histories(30)
 	goleak.VerifyTestMain(m)
 }
 
@@ -35,7 +36,7 @@ func open(t testing.TB, dsn, parameters string) *pgxpool.Pool {
 		go func() { pool.Close(); close(closed) }() // waits for connections in use
 		select {
 		case <-closed:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("%d connections were not given back", pool.Stat().AcquiredConns())
 		}
 	})

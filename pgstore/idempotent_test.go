@@ -49,7 +49,7 @@ func send(h http.Handler, key, body string) *httptest.ResponseRecorder {
 // insist sends until the answer is not that the client should come again.
 func insist(t *testing.T, h http.Handler, key, body string) *httptest.ResponseRecorder {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		if w := send(h, key, body); w.Code != http.StatusConflict && w.Code != http.StatusServiceUnavailable {
 			return w
 		}

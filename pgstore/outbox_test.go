@@ -61,7 +61,7 @@ func TestARelayWaitsForNoOther(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), "SELECT 1 FROM hookonce.effects WHERE key = 'evt_1' FOR UPDATE"); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		taken, err := store.TakeEffects(ctx, hookonce.TakeRequest{Names: []string{"mail"}, Limit: 10, Lease: time.Minute})
 		if err != nil || len(taken) != 1 || taken[0].Key != "evt_2" {

@@ -19,7 +19,7 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 	_, pool := newStore(t)
 	small := open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=2")
 	store := pgstore.New(small)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // in which all begin, also on a busy machine
 	defer cancel()
 	var begun, all sync.WaitGroup
 	begun.Add(2)
@@ -27,7 +27,7 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 		all.Go(func() {
 			_, err := store.Within(ctx, request(key), func(pgx.Tx, hookonce.Claim) error {
 				begun.Done()
-				begun.Wait()
+				await(ctx, &begun)
 				return small.QueryRow(ctx, "SELECT 1").Scan(nil)
 			})
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 2 connections of the pool were held by handlers") {
@@ -38,6 +38,16 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 	all.Wait()
 	if _, err := store.Within(t.Context(), request("evt_1"), failing); err == nil || strings.Contains(err.Error(), "held by handlers") {
 		t.Errorf("a failure of another kind: %v", err)
+	}
+}
+
+// await waits until all have begun, or ctx ends.
+func await(ctx context.Context, begun *sync.WaitGroup) {
+	all := make(chan struct{})
+	go func() { begun.Wait(); close(all) }()
+	select {
+	case <-all:
+	case <-ctx.Done():
 	}
 }
 

@@ -64,7 +64,7 @@ func failing(pgx.Tx, hookonce.Claim) error { return context.Canceled }
 // mustBeBusy claims in every way that is bounded. The deadline only ends a test that would hang.
 func mustBeBusy(t *testing.T, pool *pgxpool.Pool, key string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	other := pgstore.New(pool, pgstore.WithWait(time.Millisecond))
 	for range 2 { // the second finds the statements prepared

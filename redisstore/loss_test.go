@@ -33,7 +33,7 @@ func patient(t testing.TB, addr string) *redis.Client {
 // reconnect has the store's idle connections, which a restart broke, fail once each.
 func reconnect(t testing.TB, s *redisstore.Store) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		_, err := s.Lookup(t.Context(), hookonce.Ref{Source: "nobody", Key: "nothing"})
 		if errors.Is(err, hookonce.ErrNotFound) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -29,6 +30,7 @@ import (
 
 func TestMain(m *testing.M) {
 	throwaway.TestsAtOnce(4)
+	throwaway.Histories(30)
 	os.Exit(m.Run())
 }
 
@@ -192,14 +194,31 @@ func (c connection) create(t testing.TB, db *sql.DB, p place) (tables string) {
 		c.empty(t, db, tables)
 		return tables
 	}
-	statements, err := schema.Print(c.dialect, p.schema)
-	must(t, err)
+	statements := printed(t, c.dialect, p.schema)
 	pieces := []string{statements}
 	if c.dialect == schema.MySQL { // its driver takes one statement at a time
 		pieces = strings.SplitAfter(strings.TrimSpace(statements), ";\n")
 	}
 	exec(t, db, append(pieces, `CREATE TABLE `+tables+`happened (id TEXT NOT NULL)`)...)
 	return tables
+}
+
+// texts are what schema.Print said, which parses templates each time.
+var texts sync.Map
+
+func printed(t testing.TB, dialect schema.Dialect, name string) string {
+	t.Helper()
+	type key struct {
+		schema.Dialect
+		name string
+	}
+	if text, ok := texts.Load(key{dialect, name}); ok {
+		return text.(string)
+	}
+	text, err := schema.Print(dialect, name)
+	must(t, err)
+	texts.Store(key{dialect, name}, text)
+	return text
 }
 
 // empty deletes what is in the tables, and has effects numbered from 1 again.

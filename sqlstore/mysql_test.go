@@ -141,7 +141,7 @@ func TestAnEndedContextLeavesNoLimit(t *testing.T) {
 func untilOneWaits(t testing.TB, db *sql.DB) {
 	t.Helper()
 	const waiting = `SELECT count(*) > 0 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'`
-	for deadline := time.Now().Add(30 * time.Second); !queryRow[bool](t, db, waiting); time.Sleep(110 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !queryRow[bool](t, db, waiting); time.Sleep(110 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody waits for a lock")
 		}

@@ -23,7 +23,7 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 			size = 1 // one writer at a time
 		}
 		f.db.SetMaxOpenConns(size)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // in which all begin, also on a busy machine
 		defer cancel()
 		var begun, all sync.WaitGroup
 		begun.Add(size)
@@ -33,7 +33,7 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 				req.Key = fmt.Sprint("evt_", i)
 				_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error {
 					begun.Done()
-					begun.Wait()
+					await(ctx, &begun)
 					return f.db.PingContext(ctx)
 				})
 				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connections of the pool were held by handlers") {
@@ -43,6 +43,16 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 		}
 		all.Wait()
 	})
+}
+
+// await waits until all have begun, or ctx ends.
+func await(ctx context.Context, begun *sync.WaitGroup) {
+	all := make(chan struct{})
+	go func() { begun.Wait(); close(all) }()
+	select {
+	case <-all:
+	case <-ctx.Done():
+	}
 }
 
 // A handler that runs out of time in a pool of one connection waited for itself only if somebody waited for the pool.

@@ -214,7 +214,7 @@ func TestTheBoundedWaitEndsWithAClaimThatLostARound(t *testing.T) {
 // until asks the server until it says yes; what it is asked about has no signal to wait for.
 func until(t testing.TB, db *sql.DB, query string) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !queryRow[bool](t, db, query); runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); !queryRow[bool](t, db, query); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not: %s", query)
 		}

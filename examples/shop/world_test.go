@@ -20,7 +20,7 @@ import (
 const secret = "whsec_fake"
 
 // patience bounds every wait for something that must happen.
-const patience = 40 * time.Second
+const patience = 2 * time.Minute
 
 // world is everybody else: a bank that sends webhooks, a mail service and a queue, which all remember what came.
 type world struct {

@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every wait for something that must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // tally is a watcher that remembers.
 type tally struct {

@@ -116,7 +116,7 @@ func newRigOn(t testing.TB, settings engine.Options, app deliver.Destination, ch
 // shutDown stops in the order in which a gateway does. It may be called more than once.
 func (r *rig) shutDown(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := r.Stop(ctx); err != nil {
 		t.Error(err)
@@ -149,7 +149,7 @@ func (r *rig) accept(t testing.TB, entries ...*journal.Event) []journal.Result {
 // attempts waits until n attempts are recorded, and returns them.
 func (r *rig) attempts(t testing.TB, n int) []journal.Outcome {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		if got := r.model.Attempts(); len(got) >= n {
 			return got
 		} else if time.Now().After(deadline) {

@@ -17,7 +17,7 @@ func TestCopiesAtOnce(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
-		cfg := configured(store, sink.URL)
+		cfg := unhurried(configured(store, sink.URL))
 		storm(t, cfg, []*Gateway{start(t, cfg)}, sink, 200, 8, 0)
 	})
 }
@@ -26,7 +26,7 @@ func TestCopiesAtOnce(t *testing.T) {
 func TestCopiesAtOnceOnThreeGateways(t *testing.T) {
 	t.Parallel()
 	sink := newSink(t)
-	cfg := configured(postgresStore(t), sink.URL)
+	cfg := unhurried(configured(postgresStore(t), sink.URL))
 	storm(t, cfg, []*Gateway{start(t, cfg), start(t, cfg), start(t, cfg)}, sink, 200, 8, 0)
 }
 
@@ -38,12 +38,12 @@ func TestCopiesApart(t *testing.T) {
 			t.Parallel()
 			onEveryStore(t, func(t *testing.T, store config.Store) {
 				sink := newSink(t)
-				cfg := configured(store, sink.URL)
+				cfg := unhurried(configured(store, sink.URL))
 				storm(t, cfg, []*Gateway{start(t, cfg)}, sink, 50, 3, gap)
 			})
 			t.Run("three gateways", func(t *testing.T) {
 				sink := newSink(t)
-				cfg := configured(postgresStore(t), sink.URL)
+				cfg := unhurried(configured(postgresStore(t), sink.URL))
 				storm(t, cfg, []*Gateway{start(t, cfg), start(t, cfg), start(t, cfg)}, sink, 50, 3, gap)
 			})
 		})

@@ -328,13 +328,13 @@ func dump(b *strings.Builder, v reflect.Value, seen map[uintptr]bool) {
 		delete(seen, v.Pointer())
 	case reflect.Interface:
 		if !v.IsNil() {
-			fmt.Fprint(b, v.Elem().Type())
+			b.WriteString(v.Elem().Type().String())
 			dump(b, v.Elem(), seen)
 		}
 	case reflect.Struct:
 		b.WriteString("{")
 		for i := range v.NumField() {
-			fmt.Fprintf(b, "%s:", v.Type().Field(i).Name)
+			b.WriteString(v.Type().Field(i).Name + ":")
 			dump(b, v.Field(i), seen)
 			b.WriteString(" ")
 		}
@@ -358,6 +358,8 @@ func dump(b *strings.Builder, v reflect.Value, seen map[uintptr]bool) {
 		slices.Sort(all)
 		fmt.Fprintf(b, "%q", all)
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+	case reflect.String:
+		b.WriteString(v.String())
 	default:
 		fmt.Fprint(b, v) // reads what is not exported as well
 	}

@@ -96,7 +96,7 @@ func literal(secrets ...string) (all []settings.Secret) {
 func TestReloadUnderLoad(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
-		cfg := configured(store, "")
+		cfg := unhurried(configured(store, ""))
 		cfg.Sources = []config.Source{source("orders", sink.URL), source("refunds", sink.URL)}
 		other := source("other", sink.URL)
 		e := startEdited(t, cfg)

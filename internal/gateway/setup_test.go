@@ -57,6 +57,13 @@ func configured(store config.Store, to string) *config.Config {
 	return cfg
 }
 
+// unhurried gives attempts and leases time enough on any machine: what is delivered again is delivered again for another
+// reason.
+func unhurried(cfg *config.Config) *config.Config {
+	cfg.Delivery.Timeout, cfg.Delivery.Lease = patience, patience
+	return cfg
+}
+
 func source(name, to string) config.Source {
 	s := config.DefaultSource()
 	s.Name, s.Provider, s.To = name, "hmac", to

@@ -88,7 +88,7 @@ func genuine(t *testing.T, srv *httptest.Server) float64 {
 func answered(t *testing.T, request func(i int) *http.Request) float64 {
 	t.Helper()
 	const requests = 100
-	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
 	defer client.CloseIdleConnections()
 	good := 0
 	for i := range requests {

@@ -110,7 +110,7 @@ func newGate(t *testing.T, change func(*ingest.Options)) *gate {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := j.Close(ctx); err != nil {
 			t.Error(err)
@@ -187,7 +187,7 @@ func (g *gate) receive(t *testing.T) *journal.Work {
 	case w := <-g.journal.Work():
 		g.journal.Finish(journal.Outcome{Held: w.Held, State: journal.Done})
 		return w
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no work came out of the journal")
 		return nil
 	}

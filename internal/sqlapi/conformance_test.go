@@ -9,6 +9,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"
@@ -16,7 +17,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	throwaway.Histories(30)
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	dsn := pgtest.DSN(t)
@@ -149,7 +153,7 @@ func connect(t testing.TB, dsn string) *pgxpool.Pool {
 		go func() { pool.Close(); close(closed) }() // waits for connections in use
 		select {
 		case <-closed:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("%d connections were not given back", pool.Stat().AcquiredConns())
 		}
 	})

@@ -121,7 +121,7 @@ func (c chronicle) await(t *testing.T, level slog.Level, text string) slog.Recor
 			t.Fatalf("logged %v %q, want %v ...%s...", r.Level, r.Message, level, text)
 		}
 		return r
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("nothing was logged of %s", text)
 	}
 	panic("unreachable")

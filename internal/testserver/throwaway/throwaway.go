@@ -26,6 +26,14 @@ func TestsAtOnce(n int) {
 	}
 }
 
+// Histories has rapid try so many random histories in each test of the package: for packages in which each one is hundreds of
+// round trips to a server. Their TestMain calls it. What -rapid.checks says wins.
+func Histories(n int) {
+	if err := flag.Set("rapid.checks", strconv.Itoa(n)); err != nil {
+		panic(err) // this is no test, or nothing in it uses rapid
+	}
+}
+
 // Program returns the path of the first of the programs that there is, each a path or a name in PATH. Without any, the
 // error says what needs them.
 func Program(what string, candidates ...string) (string, error) {

@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait for something that must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // gateway is a running "hookonce serve".
 type gateway struct {

@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds one delivery. None takes that long unless something hangs.
-const patience = 15 * time.Second
+const patience = 45 * time.Second
 
 // process is a process of the application, with a pool of its own. It takes deliveries in two ways.
 type process struct {

@@ -74,7 +74,7 @@ func (r *round) storm(t *testing.T) {
 
 // send sends every event in two copies at once.
 func (r *round) send(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute+time.Duration(len(r.all))*50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute+time.Duration(len(r.all))*50*time.Millisecond)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(senders)

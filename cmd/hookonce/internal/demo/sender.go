@@ -86,9 +86,12 @@ func (s *sender) send(ctx context.Context, c *chapter, event *sale, step step) (
 	if step.hangUp {
 		return false, traffic.HangUp(ctx, s.target, raw)
 	}
-	ctx, cancel := context.WithTimeout(ctx, senderTimeout)
+	waiting, cancel := context.WithTimeout(ctx, senderTimeout)
 	defer cancel()
-	answers, err := traffic.Volley(ctx, s.target, raw, step.copies)
+	answers, err := traffic.Volley(waiting, s.target, raw, step.copies)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return false, nil // the gateway was too busy to be connected to in time
+	}
 	if err != nil {
 		return false, err
 	}
