@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/closest"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/ingest"
@@ -49,6 +50,7 @@ type Beside struct {
 	store *journalStore
 	ids   *journal.IDs
 	opt   Options
+	cells *cells.Cells // nil: there are none
 }
 
 // OpenBeside opens the store of a configuration. Close must be called. The error is one line for people; a file that a gateway
@@ -62,15 +64,37 @@ func OpenBeside(ctx context.Context, cfg *config.Config, o Options) (*Beside, er
 	if b.store, b.ids, err = openStore(ctx, b.plan.store, b.opt); err != nil {
 		return nil, err
 	}
+	if cfg.Cell != "" {
+		look, err := b.plan.cellOptions(b.store, b.store.Known, b.opt)
+		if err == nil {
+			b.cells, err = cells.Look(ctx, look)
+		}
+		if err != nil {
+			return nil, errors.Join(err, b.store.Close())
+		}
+	}
 	return b, nil
 }
 
 // Close closes the store.
-func (b *Beside) Close() error { return b.store.Close() }
+func (b *Beside) Close() error {
+	if b.cells != nil {
+		b.plan.cell.peers.CloseIdleConnections()
+	}
+	return b.store.Close()
+}
+
+// known is what is on record of keys, in any cell.
+func (b *Beside) known(ctx context.Context, source string, keys []string) (map[string]journal.Known, error) {
+	if b.cells == nil {
+		return b.store.Known(ctx, source, keys)
+	}
+	return b.cells.KnownAnywhere(ctx, source, keys)
+}
 
 // Reconcile compares one source. Its results are those of [reconcile.Run]; a nil report says that nothing was asked.
 func (b *Beside) Reconcile(ctx context.Context, c Comparison) (*reconcile.Report, error) {
-	r, err := b.plan.compare(ctx, c, b.opt, b.store, b.store.Known, b.ingest)
+	r, err := b.plan.compare(ctx, c, b.opt, b.store, b.known, b.ingest)
 	if r == nil {
 		return nil, err
 	}
@@ -97,7 +121,7 @@ func foundNothing(ctx context.Context, store journal.MissingKeeper, r *reconcile
 	return nil
 }
 
-// ingest stores an event from a list, which the gateways on the store deliver.
+// ingest stores an event from a list, which the gateways on the store deliver, unless it belongs to another cell.
 func (b *Beside) ingest(ctx context.Context, ev hookonce.Event) (stored bool, err error) {
 	i := slices.IndexFunc(b.plan.ingest.Sources, func(s ingest.Source) bool { return s.Name == ev.Source })
 	if i < 0 {
@@ -106,6 +130,13 @@ func (b *Beside) ingest(ctx context.Context, ev hookonce.Event) (stored bool, er
 	entry, err := ingest.NewLister(b.plan.ingest.Sources[i]).Event(&ev, b.opt.Now())
 	if err != nil {
 		return false, err
+	}
+	if b.cells != nil {
+		p, err := b.cells.Place(ctx, ev.Source, slices.Values([]*hookonce.Event{&ev}), nil)
+		if err != nil || p.Here() == 0 {
+			return false, err
+		}
+		entry.CellMap = p.Map
 	}
 	store := engine.Beside{Store: b.store, Notifier: b.store.notifier, Destinations: b.plan.journal.Destinations, IDs: b.ids, Now: b.opt.Now}
 	results, err := store.Ingest(ctx, []*journal.Event{entry})

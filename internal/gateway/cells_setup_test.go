@@ -149,6 +149,7 @@ type cellWorld struct {
 	sink    string
 	sources string // of the file, with the sink's URL for %s
 	number  int
+	folder  string // of the certificates, with a slash; empty: they are no files
 	log     *slog.Logger
 }
 
@@ -179,14 +180,19 @@ const cellSources = `
 `
 
 func newCellWorld(t testing.TB, sink string, weights ...int) *cellWorld {
-	w := &cellWorld{t: t, files: cellFiles(t), sink: sink, sources: cellSources, number: 1, log: slog.New(slog.DiscardHandler)}
+	w := newCellWorldWithout(t, sink)
 	for i, weight := range weights {
 		w.cells = append(w.cells, &testCell{world: w, name: string(rune('a' + i)), dsn: pgtest.DSN(t), gate: newGate(t), weight: weight})
 	}
 	return w
 }
 
-// config is what the file of a cell says now.
+// newCellWorldWithout returns a world without cells.
+func newCellWorldWithout(t testing.TB, sink string) *cellWorld {
+	return &cellWorld{t: t, files: cellFiles(t), sink: sink, sources: cellSources, number: 1, log: slog.New(slog.DiscardHandler)}
+}
+
+// text is what the file of a cell says now.
 func (c *testCell) text() string {
 	w := c.world
 	var b strings.Builder
@@ -198,9 +204,9 @@ delivery: {backoff: 20ms, backoff_max: 100ms, attempts: 50}
 cell: %s
 cells_map: %d
 cell_listen: 127.0.0.1:0
-cell_tls: {cert: cert.pem, key: key.pem, ca: ca.pem}
+cell_tls: {cert: %[4]scert.pem, key: %[4]skey.pem, ca: %[4]sca.pem}
 cells:
-`, c.dsn, c.name, w.number)
+`, c.dsn, c.name, w.number, w.folder)
 	for _, other := range w.cells {
 		if !other.removed {
 			fmt.Fprintf(&b, "- {name: %s, url: \"https://%s\", weight: %d}\n", other.name, other.gate.Addr(), other.weight)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -25,6 +26,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if path := os.Getenv(cellProcessVariable); path != "" {
+		cellProcess(path)
+		return
+	}
 	throwaway.TestsAtOnce(4)
 	goleak.VerifyTestMain(m)
 }
