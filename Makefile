@@ -139,6 +139,10 @@ engines: ## PostgreSQL under Patroni, MariaDB Galera and Redis Cluster, each ENG
 	go test -count=1 -timeout 60m -run 'TestGalera$$' -v ./sqlstore -engines $(ENGINES)
 	go test -count=1 -timeout 10m -run 'Cluster' -v ./redisstore ./internal/testserver/redistest
 
+.PHONY: cells
+cells: servers ## three cells killed, parted and moved under load, and one lost, for five minutes
+	go test -count=1 -timeout 20m -run TestCellsUnderFire -v ./internal/gateway -cells 5m
+
 chaos: servers ## every store while its server is harmed, 2 500 events in two copies each, about ten minutes
 	go test -count=1 -timeout 60m -v ./internal/tool/chaos -events 2500
 

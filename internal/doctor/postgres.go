@@ -61,7 +61,7 @@ func openPostgres(p Patient) (*server, error) {
 	return &server{dsn: p.Config.Store.DSN, conn: &asked, store: &store{
 		db: db, dialect: ddl.Postgres, schema: p.Config.Schema, prefix: prefix, now: p.Now,
 		serves: p.serves(), creates: p.Config.Migrate, modes: p.modes(),
-		placeholder: "$1::timestamptz", at: func(t time.Time) any { return t },
+		cell: p.Config.Cell, cellsMap: int64(p.Config.CellsMap), placeholder: "$1::timestamptz", at: func(t time.Time) any { return t },
 	}}, nil
 }
 
@@ -73,6 +73,7 @@ func postgresChecks() []check[*server] {
 		{"encoding", encoding},
 		{"clock", skew},
 		{"isolation", isolation},
+		{"cells", cellMap},
 		{"durability", durability},
 		{"autovacuum", autovacuum},
 		{"pooler", pooler},
@@ -165,6 +166,26 @@ func isolation(ctx context.Context, s *server) ([]Finding, error) {
 			"transactions are %s by default: copies that come at once fail with a serialization error instead of waiting", level))
 	}
 	return []Finding{good("%s", level)}, err
+}
+
+// cellMap holds the map of cells in the file against the one that counts.
+func cellMap(ctx context.Context, s *server) ([]Finding, error) {
+	var number sql.NullInt64
+	if s.cell == "" {
+		return nil, nil
+	}
+	err := s.db.QueryRowContext(ctx, `SELECT max(number) FROM `+s.prefix+`cell_fence`).Scan(&number)
+	const look = "write what 'hookonce cells status --yaml' shows into the file"
+	switch {
+	case err != nil:
+		return nil, err
+	case number.Int64 > s.cellsMap:
+		return one(doubt(look, "the file has cells_map %d, and map %d is in the store, which is what counts", s.cellsMap, number.Int64))
+	case number.Int64 < s.cellsMap:
+		return one(doubt("start a gateway, or have it read the file; then look at 'hookonce cells status'",
+			"the file has cells_map %d, and the newest map in the store is %d: it is not introduced yet", s.cellsMap, number.Int64))
+	}
+	return []Finding{good("cell %s goes by map %d, which is that of the file", s.cell, number.Int64)}, nil
 }
 
 // durability looks at what makes a commit survive a crash.

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
 	"github.com/hookonce/hookonce/schema"
@@ -218,5 +220,21 @@ func TestRightsOfRoles(t *testing.T) {
 	}
 	if text := texts(as(unready), "rights"); strings.Contains(text, "_default") || strings.Contains(text, "_2") {
 		t.Errorf("partitions are asked for: %s", text)
+	}
+}
+
+// The map in the file is held against the one that counts.
+func TestMapOfCells(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s, err := pg.Open(t.Context(), dsn, pg.Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.RaiseCellMap(t.Context(), []journal.CellMap{{Number: 2, Content: "{}", Since: time.Now()}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for number, want := range map[int]Level{1: Warning, 2: OK, 3: Warning} {
+		expect(t, examine(t, dsn, func(p *Patient) { p.Config.Cell, p.Config.CellsMap = "eu", number }), map[string]Level{"cells": want})
 	}
 }

@@ -22,6 +22,9 @@ type store struct {
 	creates bool            // a gateway that uses it makes the tables at its start
 	modes   map[string]bool // of its sources
 	now     func() time.Time
+	// cell is the cell that the gateway belongs to, and cellsMap the number of its map in the file; empty: there are none.
+	cell     string
+	cellsMap int64
 	// at is a time as the tables have it; placeholder stands for the first argument.
 	at          func(time.Time) any
 	placeholder string

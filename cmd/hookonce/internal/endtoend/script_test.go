@@ -87,6 +87,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"end":         endInScript,
 		"first-event": firstEvent,
 		"exits":       exits,
+		"certificate": certificateInScript,
 		"raw":         raw,
 		"eventually":  eventually,
 		"enqueue":     enqueueInScript,
