@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/jackc/pgx/v5"
@@ -128,7 +129,7 @@ func TestTransactionIsOverAfterTheHandler(t *testing.T) {
 // happened checks how many effects there are.
 func happened(t *testing.T, pool *pgxpool.Pool, id string, want int) {
 	t.Helper()
-	all, err := counts(t.Context(), pool, "effects")
+	all, err := testdb.Counts(t.Context(), pool, "effects")
 	if err != nil || all[id] != want {
 		t.Errorf("%d effects of %s, %v; want %d", all[id], id, err, want)
 	}

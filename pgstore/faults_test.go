@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/storetest"
@@ -21,12 +22,7 @@ func TestFaults(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	p, through := newProxy(t, dsn)
 	base := suite(t, dsn, through, "default_query_exec_mode=exec") // every statement travels with its text
-	cfg := storetest.TxConfig[pgx.Tx]{Open: func(t testing.TB) storetest.Database[pgx.Tx] {
-		db := base.Open(t)
-		db.FailCommit = func(persisted bool) { p.Fail(isCommit, persisted) }
-		db.FailWrite = func(persisted bool) { p.Fail(isWrite, persisted) }
-		return db
-	}}
+	cfg := testdb.Faulty(base, p)
 	storetest.RunFaults(t, cfg)
 	storetest.RunTallier(t, cfg)
 }
@@ -65,7 +61,7 @@ func TestStatementsLostInTheTransaction(t *testing.T) {
 				})
 				return first, err
 			}
-			_, err := attempt(func() { p.Fail(isWrite, persisted) })
+			_, err := attempt(func() { p.Fail(testdb.IsWrite, persisted) })
 			if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) || errors.Is(err, hookonce.ErrTraceLost) {
 				t.Errorf("%s: the first attempt ended with %v", ref, err)
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -75,7 +76,7 @@ func another(t *testing.T, pool *pgxpool.Pool, level string) *pgxpool.Pool {
 
 func wantEffects(t *testing.T, pool *pgxpool.Pool, n int) {
 	t.Helper()
-	happened, err := counts(t.Context(), pool, "effects")
+	happened, err := testdb.Counts(t.Context(), pool, "effects")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/storetest"
@@ -99,7 +100,7 @@ func TestSerializableStorm(t *testing.T) {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	happened, err := counts(t.Context(), pool, "effects")
+	happened, err := testdb.Counts(t.Context(), pool, "effects")
 	if err != nil || len(happened) != events {
 		t.Errorf("%d events had effects, %v; want %d", len(happened), err, events)
 	}

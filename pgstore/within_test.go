@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/jackc/pgx/v5"
@@ -227,7 +228,7 @@ func TestMisusedTransaction(t *testing.T) {
 				t.Errorf("error is %v, want a known one that contains %q", err, tt.text)
 			}
 			mustBe(t, store, tt.name, hookonce.StateFailed, tt.text)
-			if happened, err := counts(t.Context(), pool, "effects"); err != nil || len(happened) != 0 {
+			if happened, err := testdb.Counts(t.Context(), pool, "effects"); err != nil || len(happened) != 0 {
 				t.Errorf("effects %v, %v", happened, err)
 			}
 		})
@@ -243,7 +244,7 @@ func TestHandlerTransactionDoesEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	happened, err := counts(t.Context(), pool, "effects")
+	happened, err := testdb.Counts(t.Context(), pool, "effects")
 	if err != nil || len(happened) != 3 || happened["kept"] != 1 || happened["copied"] != 2 || happened["batched"] != 1 {
 		t.Errorf("effects %v, %v", happened, err)
 	}
@@ -334,7 +335,7 @@ func TestLostTrace(t *testing.T) {
 	store := pgstore.New(pool)
 	failed := hookonce.Permanent(errors.New("declined"))
 	_, err := store.Within(t.Context(), request("evt_1"), func(pgx.Tx, hookonce.Claim) error {
-		p.Fail(isWrite, false)
+		p.Fail(testdb.IsWrite, false)
 		return failed
 	})
 	if !errors.Is(err, failed) || !errors.Is(err, hookonce.ErrTraceLost) || !hookonce.IsPermanent(err) {
@@ -363,7 +364,7 @@ func TestServerIsKilled(t *testing.T) {
 	}
 	pool.Reset()
 	mustClaim(t, store, "before", hookonce.Duplicate)
-	if happened, err := counts(t.Context(), pool, "effects"); err != nil || len(happened) != 0 {
+	if happened, err := testdb.Counts(t.Context(), pool, "effects"); err != nil || len(happened) != 0 {
 		t.Errorf("effects %v, %v", happened, err)
 	}
 	mustClaim(t, store, "during", hookonce.Acquired)

@@ -1,11 +1,10 @@
 package redisstore_test
 
 import (
-	"fmt"
-	"sync/atomic"
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
 	"github.com/hookonce/hookonce/redisstore"
 	"github.com/hookonce/hookonce/storetest"
@@ -23,21 +22,16 @@ func connect(t testing.TB, addrs ...string) redis.UniversalClient {
 	return c
 }
 
-// cases numbers the databases of this process.
-var cases atomic.Int64
+// shared numbers the databases of this process.
+var shared = testdb.Redis{Prefix: "case"}
 
 // fresh returns a prefix that nobody has used: a fresh, empty database.
-func fresh() string { return fmt.Sprintf("case-%d", cases.Add(1)) }
+func fresh() string { return shared.Fresh() }
 
-// suite is the conformance suite's configuration over one server or cluster. Each store has a client of
-// its own, like a process.
+// suite is the conformance suite's configuration over one server or cluster.
 func suite(addrs ...string) storetest.Config {
-	return storetest.Config{Open: func(t testing.TB) func(storetest.Options) hookonce.Store {
-		prefix := fresh()
-		return func(o storetest.Options) hookonce.Store {
-			return redisstore.New(connect(t, addrs...), redisstore.WithPrefix(prefix), redisstore.WithClock(o.Clock))
-		}
-	}}
+	r := &testdb.Redis{Prefix: fresh(), Connect: func(t testing.TB) redis.UniversalClient { return connect(t, addrs...) }}
+	return r.Config()
 }
 
 // newStore returns a store over a fresh database on the shared server, unless an option names another, and

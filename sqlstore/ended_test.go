@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -63,7 +64,7 @@ func TestAHandlerThatEndsTheTransaction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for driver, c := range connections() {
 				for _, d := range tt.on {
-					if c.dialect != d {
+					if c.Dialect != d {
 						continue
 					}
 					every(t, map[string]connection{driver: c}, func(t *testing.T, f fixture) {
@@ -297,7 +298,7 @@ func TestAnInterruptedStatementThatIsHiddenLeavesNothing(t *testing.T) {
 func TestConnectionsAreGivenBackAsTheyWere(t *testing.T) {
 	own := connections()
 	for name, c := range own {
-		if c.dialect == sqlstore.Postgres {
+		if c.Dialect == sqlstore.Postgres {
 			delete(own, name) // nothing is set there
 		}
 	}
@@ -338,11 +339,11 @@ type hookless struct{ driver.Connector }
 // Connect implements [driver.Connector].
 func (h hookless) Connect(ctx context.Context) (driver.Conn, error) {
 	inner, err := h.Connector.Connect(ctx)
-	return bare{&conn{Conn: inner, faults: new(faults)}}, err
+	return bare{&testdb.Conn{Conn: inner, Faults: new(testdb.Faults)}}, err
 }
 
 // bare hides the driver's own methods.
-type bare struct{ *conn }
+type bare struct{ *testdb.Conn }
 
 // Raw is not the method that leads to them.
 func (bare) Raw(int) {}
@@ -352,11 +353,11 @@ func (bare) Raw(int) {}
 func TestAnEndIsNoticedWithoutACommitHook(t *testing.T) {
 	for end, want := range map[string]hookonce.Verdict{"ROLLBACK": hookonce.Acquired, "COMMIT": hookonce.Duplicate} {
 		p := modernc.places(t)(t)
-		inner, err := modernc.connector(p.dsn)
+		inner, err := modernc.Connector(p.DSN)
 		must(t, err)
 		db := sql.OpenDB(hookless{inner})
 		defer db.Close()
-		f := fixture{sqlstore.New(db, sqlstore.SQLite), db, nil, modernc.create(t, db, p)}
+		f := fixture{sqlstore.New(db, sqlstore.SQLite), db, nil, modernc.Create(t, db, p)}
 		_, err = f.within(t, `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`, end, `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
 		if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
 			t.Errorf("%s: error is %v, want a failure", end, err)

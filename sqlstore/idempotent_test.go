@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 	_ "modernc.org/sqlite"
@@ -95,7 +96,7 @@ func TestIdempotentRollback(t *testing.T) {
 				t.Errorf("answered %d %s", w.Code, w.Body)
 			}
 		}
-		if happened, err := effects(t.Context(), f.db, f.tables); err != nil || len(happened) > 0 {
+		if happened, err := testdb.Happened(t.Context(), f.db, f.tables); err != nil || len(happened) > 0 {
 			t.Errorf("happened: %v, %v", happened, err)
 		}
 	})

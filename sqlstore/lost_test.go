@@ -10,22 +10,23 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
 // A connection that is lost between the claim and the handler is an error, and nothing that Within waits for.
 func TestMySQLConnectionIsLostAfterTheClaim(t *testing.T) {
 	p := goMySQL.places(t)(t)
-	goMySQL.create(t, goMySQL.open(t, p.dsn, new(faults)), p)
-	inner, err := goMySQL.connector(p.dsn)
+	goMySQL.Create(t, goMySQL.Open(t, p.DSN, new(testdb.Faults)), p)
+	inner, err := goMySQL.Connector(p.DSN)
 	must(t, err)
-	db := sql.OpenDB(losing{connector{inner, new(faults)}})
+	db := sql.OpenDB(losing{testdb.Connector{Connector: inner, Faults: new(testdb.Faults)}})
 	t.Cleanup(func() { must(t, db.Close()) })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	answered := make(chan error, 1)
 	go func() {
-		_, err := sqlstore.New(db, sqlstore.MySQL, sqlstore.WithSchema(p.schema)).Within(ctx, request, func(*sql.Tx, hookonce.Claim) error {
+		_, err := sqlstore.New(db, sqlstore.MySQL, sqlstore.WithSchema(p.Schema)).Within(ctx, request, func(*sql.Tx, hookonce.Claim) error {
 			t.Error("the handler was called")
 			return nil
 		})
@@ -43,21 +44,21 @@ func TestMySQLConnectionIsLostAfterTheClaim(t *testing.T) {
 }
 
 // losing makes connections that are lost when the bounded wait is lifted, which is after the claim.
-type losing struct{ connector }
+type losing struct{ testdb.Connector }
 
 func (l losing) Connect(ctx context.Context) (driver.Conn, error) {
-	inner, err := l.connector.Connect(ctx)
+	inner, err := l.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return lost{inner.(*conn)}, nil
+	return lost{inner.(*testdb.Conn)}, nil
 }
 
-type lost struct{ *conn }
+type lost struct{ *testdb.Conn }
 
 func (l lost) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	if strings.HasPrefix(query, "SET SESSION innodb_lock_wait_timeout = @") {
 		return nil, driver.ErrBadConn
 	}
-	return l.conn.ExecContext(ctx, query, args)
+	return l.Conn.ExecContext(ctx, query, args)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -82,13 +83,13 @@ func TestSlowHandlersInAPoolOfOneAreNotBlamed(t *testing.T) {
 func TestPgBouncerInStatementModeIsRefused(t *testing.T) {
 	for name, c := range postgresConnections() {
 		t.Run(name, func(t *testing.T) {
-			dsn := c.places(t)(t).dsn
+			dsn := c.places(t)(t).DSN
 			for mode, works := range map[string]bool{"session": true, "transaction": true, "statement": false} {
 				through := pgtest.PgBouncer(t, dsn, "pool_mode = "+mode)
 				if name == "pgx" {
 					through += "&default_query_exec_mode=exec"
 				}
-				err := sqlstore.New(c.open(t, through, new(faults)), sqlstore.Postgres).Check(t.Context())
+				err := sqlstore.New(c.Open(t, through, new(testdb.Faults)), sqlstore.Postgres).Check(t.Context())
 				if want := map[bool]string{true: "hookonce migrate", false: "set its pool_mode"}[works]; err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s mode: %v", mode, err)
 				}

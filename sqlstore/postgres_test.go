@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
@@ -264,7 +265,7 @@ func race(t *testing.T, s *sqlstore.Store) {
 func TestCommitIsAnswered(t *testing.T) {
 	for name, c := range map[string]connection{"pgx": pgxStdlib, "pq": libpq} {
 		t.Run(name, func(t *testing.T) {
-			db := c.open(t, pgtest.DSN(t), new(faults))
+			db := c.Open(t, pgtest.DSN(t), new(testdb.Faults))
 			_, err := schema.Migrate(t.Context(), db, schema.Postgres, schema.DefaultName)
 			must(t, err)
 			exec(t, db, pgtest.AnswerCommit)

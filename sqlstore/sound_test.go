@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -12,7 +13,7 @@ func TestCheckRefusesUnsoundConnections(t *testing.T) {
 	mo, ma, my := modernc, mattn, goMySQL
 	for name, tt := range map[string]struct {
 		connection
-		places func(testing.TB) func(testing.TB) place
+		places func(testing.TB) func(testing.TB) testdb.Place
 		says   string
 	}{
 		"modernc":          {mo, files("?cache=shared&_pragma=read_uncommitted(1)"), "read_uncommitted"},
@@ -20,14 +21,14 @@ func TestCheckRefusesUnsoundConnections(t *testing.T) {
 		"no autocommit":    {my, prefixes("?autocommit=0"), "autocommit off"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := tt.open(t, tt.places(t)(t).dsn, new(faults))
-			if err := sqlstore.New(db, tt.dialect).Check(t.Context()); err == nil || !strings.Contains(err.Error(), tt.says) {
+			db := tt.Open(t, tt.places(t)(t).DSN, new(testdb.Faults))
+			if err := sqlstore.New(db, tt.Dialect).Check(t.Context()); err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("Check: %v, want a refusal that names %q", err, tt.says)
 			}
 		})
 	}
 	t.Run("mattn", func(t *testing.T) {
-		db := ma.open(t, files("?cache=shared")(t)(t).dsn, new(faults))
+		db := ma.Open(t, files("?cache=shared")(t)(t).DSN, new(testdb.Faults))
 		db.SetMaxOpenConns(1)
 		exec(t, db, `PRAGMA read_uncommitted = 1`)
 		if err := sqlstore.New(db, sqlstore.SQLite).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "read_uncommitted") {

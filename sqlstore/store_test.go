@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -15,21 +16,21 @@ func TestMigrateAndCheck(t *testing.T) {
 	for name, c := range connections() {
 		t.Run(name, func(t *testing.T) {
 			p := c.places(t)(t)
-			db := c.open(t, p.dsn, new(faults))
-			s := sqlstore.New(db, c.dialect, sqlstore.WithSchema("shop"))
+			db := c.Open(t, p.DSN, new(testdb.Faults))
+			s := sqlstore.New(db, c.Dialect, sqlstore.WithSchema("shop"))
 			if err := s.Check(t.Context()); !errors.Is(err, hookonce.ErrSchemaMissing) {
 				t.Fatalf("Check: %v, want ErrSchemaMissing", err)
 			}
 			for range 2 {
-				_, err := schema.Migrate(t.Context(), db, c.dialect, "shop")
+				_, err := schema.Migrate(t.Context(), db, c.Dialect, "shop")
 				must(t, err)
 			}
 			must(t, s.Check(t.Context()))
 			_, err := s.Claim(t.Context(), request)
 			must(t, err)
 
-			other := sqlstore.New(db, c.dialect)
-			_, err = schema.Migrate(t.Context(), db, c.dialect, schema.DefaultName)
+			other := sqlstore.New(db, c.Dialect)
+			_, err = schema.Migrate(t.Context(), db, c.Dialect, schema.DefaultName)
 			must(t, err)
 			if _, err := other.Lookup(t.Context(), request.Ref); !errors.Is(err, hookonce.ErrNotFound) {
 				t.Errorf("the schemas share their claims: %v", err)
@@ -43,9 +44,9 @@ func TestMigrateAndCheck(t *testing.T) {
 func TestMissingTablesAreNamed(t *testing.T) {
 	for name, c := range connections() {
 		t.Run(name, func(t *testing.T) {
-			db := c.open(t, c.places(t)(t).dsn, new(faults))
+			db := c.Open(t, c.places(t)(t).DSN, new(testdb.Faults))
 			db.SetMaxOpenConns(1)
-			s := sqlstore.New(db, c.dialect)
+			s := sqlstore.New(db, c.Dialect)
 			for name, call := range calls(t, fixture{Store: s, db: db}) {
 				err := call()
 				if !errors.Is(err, hookonce.ErrSchemaMissing) || !strings.Contains(err.Error(), "hookonce migrate") {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -26,10 +27,10 @@ func every(t *testing.T, connections map[string]connection, test func(t *testing
 	for name, c := range connections {
 		t.Run(name, func(t *testing.T) {
 			p := c.places(t)(t)
-			open := func() *sql.DB { return c.open(t, p.dsn, new(faults)) }
+			open := func() *sql.DB { return c.Open(t, p.DSN, new(testdb.Faults)) }
 			db := open()
-			tables := c.create(t, db, p)
-			s := sqlstore.New(db, c.dialect, sqlstore.WithSchema(p.schema), sqlstore.WithWait(200*time.Millisecond))
+			tables := c.Create(t, db, p)
+			s := sqlstore.New(db, c.Dialect, sqlstore.WithSchema(p.Schema), sqlstore.WithWait(200*time.Millisecond))
 			test(t, fixture{s, db, open, tables})
 		})
 	}
@@ -87,7 +88,7 @@ func (f fixture) left(t testing.TB, state hookonce.State, message string) {
 // attempt failed, and says so in the table.
 func TestARefusedCommitIsAFailedAttempt(t *testing.T) {
 	deferring := connections()
-	maps.DeleteFunc(deferring, func(_ string, c connection) bool { return c.dialect == sqlstore.MySQL }) // has no such constraints
+	maps.DeleteFunc(deferring, func(_ string, c connection) bool { return c.Dialect == sqlstore.MySQL }) // has no such constraints
 	every(t, deferring, func(t *testing.T, f fixture) {
 		exec(t, f.db, `CREATE TABLE `+f.tables+`invoices (id INTEGER PRIMARY KEY)`,
 			`CREATE TABLE `+f.tables+`payments (invoice INTEGER REFERENCES `+f.tables+`invoices DEFERRABLE INITIALLY DEFERRED)`)

@@ -12,8 +12,8 @@ import (
 )
 
 func newDoctorCommand(w *env) *cobra.Command {
-	var redis string
-	var asJSON bool
+	var redis, cases string
+	var asJSON, conformance bool
 	c := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "Check the configuration, the store and its server, and say what to change",
@@ -24,9 +24,22 @@ behind. It changes nothing.
 It reads the configuration as serve does. A program that uses the library names its database with
 --store, and the schema of the tables with --schema if it is not the usual one.
 
+With --conformance it is the engine that is looked at, and no tables of yours: all suites that hold
+the stores to their promises are run against the server that --store or --redis names, in a schema,
+database, folder or prefix of their own there, which is made and removed, also after Ctrl-C. That
+takes a minute or two, some dozens of connections, and the right to create a schema (PostgreSQL) or
+a database (MySQL, MariaDB). No configuration is read. --json writes a report that can be sent to
+others: it names no host and no password.
+
 Exit status: 0 no fault was found (warnings may be), 1 there is a fault, 2 wrong usage.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if conformance {
+				return conform(w, c, redis, cases, asJSON)
+			}
+			if cases != "" {
+				return &usageError{c.CommandPath(), errors.New("--cases goes with --conformance")}
+			}
 			found := examine(w, c, redis)
 			if asJSON {
 				if err := printJSON(w, found); err != nil {
@@ -45,8 +58,11 @@ Exit status: 0 no fault was found (warnings may be), 1 there is a fault, 2 wrong
 	f.SortFlags = false
 	f.StringVar(&redis, "redis", "", "also look at the Redis server at this `URL`")
 	f.BoolVar(&asJSON, "json", false, "write the findings as JSON")
+	f.BoolVar(&conformance, "conformance", false, "run the conformance suites against the engine, in a place of their own")
+	f.StringVar(&cases, "cases", "", "with --conformance, only cases whose names match the `pattern`, as go test -run has it")
 	configFlag(f)
 	config.StoreFlags(f)
+	c.AddCommand(newSuitesCommand(w))
 	return c
 }
 

@@ -2,14 +2,13 @@ package pg_test
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/journal/pg"
@@ -26,135 +25,41 @@ func TestMain(m *testing.M) {
 type database struct {
 	direct, dsn string // for the test's own statements, and for the stores
 	role        string // of the stores, which may do what the page lists and no more; empty: the owner of all
-	schemas     atomic.Int64
-	made        string   // the shape of a new schema
-	free        []string // schemas that are empty and as they were made
-}
-
-// schema lends a schema to one case. To make the tables takes longer than most cases, so a schema whose shape
-// a case did not change is emptied and lent again.
-func (d *database) schema(t testing.TB, conn *pgx.Conn) string {
-	t.Helper()
-	var name string
-	if n := len(d.free); n > 0 {
-		name, d.free = d.free[n-1], d.free[:n-1]
-	} else {
-		name = fmt.Sprintf("case_%d", d.schemas.Add(1))
-		open(t, d.direct, name).Close()
-		d.made = shape(t, conn, name)
-	}
-	t.Cleanup(func() {
-		if !t.Failed() && shape(t, conn, name) == d.made {
-			empty(t, conn, name)
-			d.free = append(d.free, name)
-		}
-	})
-	return name
-}
-
-// shape describes what a schema is made of, so that schemas can be compared.
-func shape(t testing.TB, conn *pgx.Conn, schema string) (s string) {
-	t.Helper()
-	if err := conn.QueryRow(context.Background(), `SELECT string_agg(what, ' ' ORDER BY what) FROM (
-		SELECT relname::text AS what FROM pg_class WHERE relnamespace = $1::regnamespace
-		UNION ALL SELECT conname::text FROM pg_constraint WHERE connamespace = $1::regnamespace
-		UNION ALL SELECT proname::text FROM pg_proc WHERE pronamespace = $1::regnamespace) t`, schema).Scan(&s); err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// empty deletes every row but what says which version the schema has, and lets sequences begin anew. Nothing of that is
-// in the server's counts of rows, which tests of rights look at.
-func empty(t testing.TB, conn *pgx.Conn, schema string) {
-	t.Helper()
-	if _, err := conn.Exec(context.Background(), fmt.Sprintf(`DO $$ DECLARE name text; BEGIN
-		PERFORM set_config('track_counts', 'off', true);
-		FOR name IN SELECT relname FROM pg_class WHERE relnamespace = '%[1]s'::regnamespace AND relkind IN ('r', 'p')
-			AND NOT relispartition AND relname <> 'goose_db_version' LOOP
-			EXECUTE format('DELETE FROM %%I.%%I', '%[1]s', name);
-		END LOOP;
-		PERFORM setval(oid::regclass, 1, false) FROM pg_class WHERE relnamespace = '%[1]s'::regnamespace AND relkind = 'S'
-			AND relname NOT LIKE 'goose%%'; END $$`, schema)); err != nil {
-		t.Fatal(err)
-	}
+	journal     *testdb.Journal
 }
 
 func (d *database) fixture(t testing.TB) *journaltest.Fixture {
-	conn, err := pgx.Connect(t.Context(), d.direct)
-	if err != nil {
-		t.Fatal(err)
+	if d.journal == nil {
+		d.journal = &testdb.Journal{
+			Connect: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, d.direct) },
+			Create:  func(t testing.TB, schema string) { open(t, d.direct, schema).Close() },
+			Open:    d.open,
+			Prefix:  "case",
+		}
 	}
-	t.Cleanup(func() { conn.Close(context.Background()) })
-	schema := d.schema(t, conn)
-	exec := func(t testing.TB, sql string, args ...any) {
-		t.Helper()
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+	return d.journal.Fixture(t)
+}
+
+// open opens a store as the role, which is given its rights by conn.
+func (d *database) open(t testing.TB, conn *pgx.Conn, schema string) journal.Store {
+	if d.role == "" {
+		return open(t, d.dsn, schema)
+	}
+	grants := []string{"GRANT USAGE ON SCHEMA " + schema + " TO " + d.role}
+	for _, g := range gatewayRights(t) {
+		grants = append(grants, g.in(schema, d.role))
+	}
+	for _, g := range grants {
+		if _, err := conn.Exec(t.Context(), g); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return &journaltest.Fixture{
-		Shared: true,
-		Open: func(t testing.TB) journal.Store {
-			if d.role == "" {
-				return open(t, d.dsn, schema)
-			}
-			open(t, d.direct, schema).Close()
-			exec(t, "GRANT USAGE ON SCHEMA "+schema+" TO "+d.role)
-			for _, g := range gatewayRights(t) {
-				exec(t, g.in(schema, d.role))
-			}
-			s, err := pg.Open(t.Context(), d.dsn, pg.Options{Schema: schema})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { s.Close() })
-			return s
-		},
-		Refuse: func(t testing.TB, key string) {
-			exec(t, fmt.Sprintf(`ALTER TABLE %s.events ADD CHECK (key <> '%s')`, schema, key))
-		},
-		DropBody: func(t testing.TB, id int64) {
-			exec(t, fmt.Sprintf(`DELETE FROM %s.bodies WHERE event_id = $1`, schema), id)
-		},
-		Attempts: func(t testing.TB, id int64) []journal.Outcome { return attempts(t, conn, schema, id) },
-		Rows:     func(t testing.TB, id int64) map[journal.Kind]int { return countRows(t, conn, schema, id) },
-	}
-}
-
-// countRows counts what there is of an event, in partitions and beside them.
-func countRows(t testing.TB, conn *pgx.Conn, schema string, id int64) map[journal.Kind]int {
-	t.Helper()
-	n := map[journal.Kind]int{}
-	for where, kind := range map[string]journal.Kind{"events WHERE id": journal.KindIDs, "answers WHERE event_id": journal.KindAnswers,
-		"bodies WHERE event_id": journal.KindBodies, "kept_bodies WHERE event_id": journal.KindBodies,
-		"attempts WHERE event_id": journal.KindAttempts, "kept_attempts WHERE event_id": journal.KindAttempts} {
-		var rows int
-		if err := conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM %s.%s = $1`, schema, where), id).Scan(&rows); err != nil {
-			t.Fatal(err)
-		}
-		n[kind] += rows
-	}
-	return n
-}
-
-func attempts(t testing.TB, conn *pgx.Conn, schema string, id int64) []journal.Outcome {
-	rows, err := conn.Query(t.Context(), fmt.Sprintf(`SELECT event_id, destination, token, outcome, status, error,
-		started_at, duration_us, answer FROM (SELECT * FROM %[1]s.attempts UNION ALL SELECT * FROM %[1]s.kept_attempts) a
-		WHERE event_id = $1 ORDER BY destination, token`, schema), id)
+	s, err := pg.Open(t.Context(), d.dsn, pg.Options{Schema: schema})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o journal.Outcome, err error) {
-		var us int64
-		err = row.Scan(&o.EventID, &o.Destination, &o.Token, &o.State, &o.Status, &o.Error, &o.Started, &us, &o.Excerpt)
-		o.Duration = time.Duration(us) * time.Microsecond
-		return o, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 func open(t testing.TB, dsn, schema string) *pg.Store {

@@ -29,6 +29,18 @@ type cut struct {
 	persisted bool
 }
 
+// Within returns a proxy that takes no connections: it stands in those that are given to [Proxy.Wrap]. Reader is called
+// for each.
+func Within(reader func(client io.Reader) Reader) *Proxy { return &Proxy{reader: reader} }
+
+// Wrap returns what a client uses in place of its connection to the server, inside its TLS. The pipe's both ends are closed
+// when either side closes.
+func (p *Proxy) Wrap(server net.Conn) net.Conn {
+	client, inside := net.Pipe()
+	p.forward(inside, server)
+	return client
+}
+
 // New starts a proxy before the server at that address, until the test ends. Reader is called for each connection.
 func New(t testing.TB, server string, reader func(client io.Reader) Reader) *Proxy {
 	t.Helper()
@@ -66,10 +78,14 @@ func (p *Proxy) serve() {
 			client.Close()
 			return
 		}
-		var deaf atomic.Bool // the client is not told what the server answers
-		p.wg.Go(func() { p.requests(client, server, &deaf) })
-		p.wg.Go(func() { answers(client, server, &deaf) })
+		p.forward(client, server)
 	}
+}
+
+func (p *Proxy) forward(client, server net.Conn) {
+	var deaf atomic.Bool // the client is not told what the server answers
+	p.wg.Go(func() { p.requests(client, server, &deaf) })
+	p.wg.Go(func() { answers(client, server, &deaf) })
 }
 
 // requests forwards what the client says, message by message, until the fault strikes.

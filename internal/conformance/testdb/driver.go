@@ -1,4 +1,4 @@
-package sqlstore_test
+package testdb
 
 import (
 	"context"
@@ -9,29 +9,32 @@ import (
 	"sync"
 )
 
-var errLost = errors.New("connection reset by peer")
+// ErrLost is the error of an operation that [Faults] made fail.
+var ErrLost = errors.New("connection reset by peer")
 
-// faults makes one operation of a database fail as if the connection were lost, before or after it
-// took effect.
-type faults struct {
+// Faults makes one operation of a database fail as if the connection were lost, before or after it
+// took effect. It is safe for concurrent use.
+type Faults struct {
 	mu            sync.Mutex
 	commit, write *bool // persisted; nil: no fault
 }
 
-func (f *faults) failCommit(persisted bool) {
+// FailCommit makes the next commit fail.
+func (f *Faults) FailCommit(persisted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.commit = &persisted
 }
 
-func (f *faults) failWrite(persisted bool) {
+// FailWrite makes the next statement outside a transaction fail that writes.
+func (f *Faults) FailWrite(persisted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.write = &persisted
 }
 
 // take returns the first fault that is armed, and disarms it.
-func (f *faults) take(faults ...**bool) (persisted, armed bool) {
+func (f *Faults) take(faults ...**bool) (persisted, armed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, fault := range faults {
@@ -43,40 +46,40 @@ func (f *faults) take(faults ...**bool) (persisted, armed bool) {
 	return false, false
 }
 
-// connector makes the connections of a driver subject to faults.
-type connector struct {
+// Connector makes the connections of a driver subject to faults.
+type Connector struct {
 	driver.Connector
-	faults *faults
+	Faults *Faults
 }
 
-func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+func (c Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	inner, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: inner, faults: c.faults}, nil
+	return &Conn{Conn: inner, Faults: c.Faults}, nil
 }
 
-// dsnConnector is a connector for a driver that has none.
-type dsnConnector struct {
-	driver driver.Driver
-	dsn    string
+// DSNConnector is a connector for a driver that has none.
+type DSNConnector struct {
+	Of  driver.Driver
+	DSN string
 }
 
-func (c dsnConnector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
-func (c dsnConnector) Driver() driver.Driver                        { return c.driver }
+func (c DSNConnector) Connect(context.Context) (driver.Conn, error) { return c.Of.Open(c.DSN) }
+func (c DSNConnector) Driver() driver.Driver                        { return c.Of }
 
-// conn forwards everything that the drivers under test have besides [driver.Conn].
-type conn struct {
+// Conn forwards everything that the drivers under test have besides [driver.Conn].
+type Conn struct {
 	driver.Conn
-	faults *faults
+	Faults *Faults
 	inTx   bool
 }
 
 // Raw is what wrappers of connections have, so that their drivers' own methods can be reached.
-func (c *conn) Raw() driver.Conn { return c.Conn }
+func (c *Conn) Raw() driver.Conn { return c.Conn }
 
-func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	inner, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -85,27 +88,27 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	return &tx{Tx: inner, conn: c}, nil
 }
 
-func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+func (c *Conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	return c.query(query, func() (driver.Rows, error) {
 		return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 	})
 }
 
-func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *Conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	return c.exec(query, func() (driver.Result, error) {
 		return c.Conn.(driver.ExecerContext).ExecContext(ctx, query, args)
 	})
 }
 
 // PrepareContext is what drivers are asked for that skip a query with parameters.
-func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+func (c *Conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	inner, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
 	return stmt{inner, c, query}, err
 }
 
 type stmt struct {
 	driver.Stmt
-	conn *conn
+	conn *Conn
 	text string
 }
 
@@ -121,61 +124,61 @@ func (s stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver
 	})
 }
 
-func (c *conn) query(text string, run func() (driver.Rows, error)) (driver.Rows, error) {
+func (c *Conn) query(text string, run func() (driver.Rows, error)) (driver.Rows, error) {
 	persisted, armed := c.takeWrite(text)
 	if armed && !persisted {
-		return nil, errLost
+		return nil, ErrLost
 	}
 	rows, err := run()
 	switch {
 	case !armed:
 	case errors.Is(err, driver.ErrSkip):
-		c.faults.failWrite(persisted) // for the statement that is prepared instead
+		c.Faults.FailWrite(persisted) // for the statement that is prepared instead
 	case err == nil:
-		err = errors.Join(drain(rows), errLost)
+		err = errors.Join(drain(rows), ErrLost)
 	}
 	return rows, err
 }
 
-func (c *conn) exec(text string, run func() (driver.Result, error)) (driver.Result, error) {
+func (c *Conn) exec(text string, run func() (driver.Result, error)) (driver.Result, error) {
 	persisted, armed := c.takeWrite(text)
 	if armed && !persisted {
-		return nil, errLost
+		return nil, ErrLost
 	}
 	result, err := run()
 	switch {
 	case !armed:
 	case errors.Is(err, driver.ErrSkip):
-		c.faults.failWrite(persisted)
+		c.Faults.FailWrite(persisted)
 	case err == nil:
-		err = errLost
+		err = ErrLost
 	}
 	return result, err
 }
 
 // takeWrite returns the fault of writes if the statement is one outside a transaction.
-func (c *conn) takeWrite(query string) (persisted, armed bool) {
+func (c *Conn) takeWrite(query string) (persisted, armed bool) {
 	if c.inTx || !strings.Contains(query, "INSERT") && !strings.Contains(query, "UPDATE") && !strings.Contains(query, "DELETE") {
 		return false, false
 	}
-	return c.faults.take(&c.faults.write)
+	return c.Faults.take(&c.Faults.write)
 }
 
-func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
+func (c *Conn) CheckNamedValue(v *driver.NamedValue) error {
 	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
 		return checker.CheckNamedValue(v)
 	}
 	return driver.ErrSkip
 }
 
-func (c *conn) ResetSession(ctx context.Context) error {
+func (c *Conn) ResetSession(ctx context.Context) error {
 	if r, ok := c.Conn.(driver.SessionResetter); ok {
 		return r.ResetSession(ctx)
 	}
 	return nil
 }
 
-func (c *conn) IsValid() bool {
+func (c *Conn) IsValid() bool {
 	v, ok := c.Conn.(driver.Validator)
 	return !ok || v.IsValid()
 }
@@ -194,18 +197,18 @@ func drain(rows driver.Rows) error {
 
 type tx struct {
 	driver.Tx
-	conn *conn
+	conn *Conn
 }
 
 func (t *tx) Commit() error {
 	t.conn.inTx = false
 	// A fault of writes hits the commit where the store writes in a transaction of its own.
-	persisted, armed := t.conn.faults.take(&t.conn.faults.commit, &t.conn.faults.write)
+	persisted, armed := t.conn.Faults.take(&t.conn.Faults.commit, &t.conn.Faults.write)
 	switch {
 	case armed && persisted:
-		return errors.Join(t.Tx.Commit(), errLost)
+		return errors.Join(t.Tx.Commit(), ErrLost)
 	case armed:
-		return errors.Join(t.Tx.Rollback(), errLost)
+		return errors.Join(t.Tx.Rollback(), ErrLost)
 	}
 	return t.Tx.Commit()
 }

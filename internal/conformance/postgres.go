@@ -1,0 +1,204 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
+	"github.com/hookonce/hookonce/internal/ddl"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/testserver/cutproxy"
+	"github.com/hookonce/hookonce/storetest"
+)
+
+// postgresPlace is schemas whose names begin alike.
+type postgresPlace struct{ Target }
+
+// maxName is how long a name may be, so that there is room for what is appended.
+const maxName = 32
+
+func (p postgresPlace) connect(ctx context.Context) (*pgx.Conn, error) {
+	cfg, err := pgxpool.ParseConfig(p.URL) // which knows the settings of pools
+	if err != nil {
+		return nil, err
+	}
+	return pgx.ConnectConfig(ctx, cfg.ConnConfig)
+}
+
+func (p postgresPlace) about(ctx context.Context) (version string, err error) {
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	err = conn.QueryRow(ctx, `SELECT version()`).Scan(&version)
+	return version, err
+}
+
+func (p postgresPlace) prepare(ctx context.Context) error {
+	if _, err := ddl.Named(ddl.Postgres, p.Name); err != nil || len(p.Name) > maxName {
+		return errors.Join(err, fmt.Errorf("%q cannot name the throwaway schema: use at most %d characters", p.Name, maxName))
+	}
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var may bool
+	var database, role string
+	err = conn.QueryRow(ctx, `SELECT has_database_privilege(current_database(), 'CREATE'), current_database()::text, current_user::text`).Scan(&may, &database, &role)
+	if err != nil {
+		return err
+	}
+	if !may {
+		return fmt.Errorf("the role %[2]s may not make a schema in the database %[1]s, and the suites need schemas of their own: GRANT CREATE ON DATABASE %[1]s TO %[2]s, "+
+			"or name a database that the role owns", pgx.Identifier{database}.Sanitize(), pgx.Identifier{role}.Sanitize())
+	}
+	there, err := p.schemas(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if len(there) > 0 {
+		return fmt.Errorf("there is a schema %s already, and nothing that is there is touched: name another with --schema, or drop it if an earlier run left it", there[0])
+	}
+	return nil
+}
+
+// schemas are those of the place that are there.
+func (p postgresPlace) schemas(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	rows, err := conn.Query(ctx, `SELECT nspname::text FROM pg_namespace WHERE nspname::text ~ $1 ORDER BY nspname`, "^"+p.Name+"(_[a-z]+_[0-9]+)?$")
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// remove ends the connections of the suites, which may still hold locks, and drops what they made.
+func (p postgresPlace) remove(ctx context.Context) error {
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	// Servers that know no such view, or forbid it, have closed the connections of a process that ended by themselves.
+	_, _ = conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()`, p.Name)
+	there, err := p.schemas(ctx, conn)
+	for _, name := range there {
+		if _, e := conn.Exec(ctx, `DROP SCHEMA `+pgx.Identifier{name}.Sanitize()+` CASCADE`); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// dsn is the URL with the name of the place.
+func (p postgresPlace) dsn() string {
+	u, err := url.Parse(p.URL)
+	if err != nil {
+		return p.URL
+	}
+	q := u.Query()
+	q.Set("application_name", p.Name)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// pool is the configuration of a pool whose connections bear the name of the place.
+func (p postgresPlace) pool(t testing.TB) *pgxpool.Config {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(p.dsn())
+	if err != nil {
+		t.Fatal(p.hide(err))
+	}
+	return cfg
+}
+
+// database is one for the suites of pgstore.
+func (p postgresPlace) database(t *testing.T, suite string, through *cutproxy.Proxy) *testdb.Postgres {
+	return &testdb.Postgres{
+		Admin: testdb.Pool(t, p.pool(t)), Prefix: p.Name + "_" + suite,
+		Pool: func(t testing.TB) *pgxpool.Pool {
+			cfg := p.pool(t)
+			if through != nil {
+				cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // every statement travels with its text
+				cfg.ConnConfig.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, conn net.Conn) (net.Conn, error) {
+					return through.Wrap(conn), nil
+				}
+			}
+			return testdb.Pool(t, cfg)
+		},
+	}
+}
+
+// postgresSuites are all that is known about Postgres: the engine by itself, the library, and the journal.
+func postgresSuites(target Target) []suite {
+	p := postgresPlace{target}
+	return []suite{
+		{"engine", func(t *testing.T) { p.checkEngine(t) }},
+		{"library", func(t *testing.T) {
+			cfg := p.database(t, "library", nil).Config()
+			library(t, cfg)
+			storetest.RunTallier(t, cfg)
+		}},
+		{"faults", func(t *testing.T) {
+			through := cutproxy.Within(testdb.Messages)
+			storetest.RunFaults(t, testdb.Faulty(p.database(t, "faults", through).Config(), through))
+		}},
+		{"history", func(t *testing.T) {
+			through := cutproxy.Within(testdb.Messages)
+			storetest.RunHistory(t, testdb.Faulty(p.database(t, "history", through).Config(), through).History())
+		}},
+		{"journal", func(t *testing.T) {
+			j := p.journal(t, "journal")
+			journaltest.Run(t, j.Fixture)
+			journaltest.RunRecords(t, j.Fixture)
+		}},
+		{"gateways", func(t *testing.T) { journaltest.RunConcurrent(t, p.journal(t, "gateways").Fixture) }},
+	}
+}
+
+// library runs what all stores in databases have.
+func library[Tx any](t *testing.T, cfg storetest.TxConfig[Tx]) {
+	storetest.Run(t, cfg.Lease())
+	storetest.RunConcurrent(t, cfg.Lease())
+	storetest.RunTx(t, cfg)
+	storetest.RunTxConcurrent(t, cfg)
+	storetest.RunTxResponses(t, cfg)
+	storetest.RunGuards(t, cfg)
+	storetest.RunOutbox(t, cfg)
+	storetest.RunInspector(t, cfg)
+}
+
+// journal is one for the suites of the gateway's journal.
+func (p postgresPlace) journal(t *testing.T, suite string) *testdb.Journal {
+	open := func(t testing.TB, schema string) journal.Store {
+		s, err := pg.Open(t.Context(), p.dsn(), pg.Options{Schema: schema, Migrate: true})
+		if err != nil {
+			t.Fatal(p.hide(err))
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	return &testdb.Journal{
+		Connect: func(ctx context.Context) (*pgx.Conn, error) {
+			return pgx.ConnectConfig(ctx, p.pool(t).ConnConfig)
+		},
+		Create: func(t testing.TB, schema string) {
+			if err := open(t, schema).Close(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Open:   func(t testing.TB, _ *pgx.Conn, schema string) journal.Store { return open(t, schema) },
+		Prefix: p.Name + "_" + suite,
+	}
+}
