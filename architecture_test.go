@@ -105,6 +105,8 @@ var rules = []rule{
 	{pkg: "internal/dashboard", allow: []string{"internal/dashboard/frame", "internal/alert", "internal/overview", "internal/tally", "internal/api", "internal/fleet", "internal/doctor", "internal/problem"}, reason: "pages are answers of the API: what they show, programs can ask for"},
 	{pkg: "cmd/hookonce/internal/effects", allow: []string{"", "internal/config", "internal/ddl", "internal/inspect", "internal/sqlitefile"}, reason: "it reads tables, of users and of ours, and needs no store"},
 	{pkg: "internal/doctor", deny: []string{"internal/gateway", "internal/journal/pg", "internal/journal/sqlite", "pgstore", "sqlstore"}, reason: "who asks whether a store is well cannot depend on opening it"},
+	{pkg: "internal/conformance", deny: []string{"internal/gateway", "internal/config"}, reason: "it knows engines and stores, and no configuration"},
+	{pkg: "internal/conformance/testdb", allow: []string{"", "internal/ddl", "internal/journal", "internal/journal/journaltest", "internal/testserver/cutproxy", "pgstore", "redisstore", "schema", "sqlstore", "storetest"}, reason: "it opens stores for suites, and knows neither commands nor throwaway servers"},
 	{pkg: "internal/alerting/letter", allow: []string{"internal/alert", "internal/alerting", "internal/notify"}, reason: "what is read depends on what is told, and not on who decides it"},
 	{pkg: "internal/notify", allow: []string{"internal/header", "internal/outgoing", "internal/retry"}, reason: "how a message gets to people does not depend on what it says"},
 	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "provider/spec/specyaml", "internal/alert", "internal/closest", "internal/header", "internal/notify", "internal/outgoing", "internal/retry", "internal/secretshape", "internal/settings", "internal/specdecode"}, reason: "settings are declared without knowing who reads them"},
@@ -112,7 +114,7 @@ var rules = []rule{
 }
 
 // testOnly packages serve tests; production code must not carry them.
-var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/dashboard/dashboardtest", "internal/tracing/tracingtest", "internal/httpsig/httpsigtest", "internal/reconcile/reconciletest", "internal/testserver/pgtest", "internal/testserver/mariadbtest", "internal/testserver/redistest", "internal/testserver/patronitest", "internal/testserver/galeratest", "internal/testserver/cutproxy", "internal/testserver/throwaway", "internal/tool/attack"}
+var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/dashboard/dashboardtest", "internal/tracing/tracingtest", "internal/httpsig/httpsigtest", "internal/reconcile/reconciletest", "internal/testserver/pgtest", "internal/testserver/mariadbtest", "internal/testserver/redistest", "internal/testserver/patronitest", "internal/testserver/galeratest", "internal/testserver/cutproxy", "internal/conformance/testdb", "internal/testserver/pgproxy", "internal/testserver/throwaway", "internal/tool/attack"}
 
 func TestImportRules(t *testing.T) {
 	packages := listPackages(t)
@@ -148,8 +150,8 @@ func TestImportRulesOfPublicPackages(t *testing.T) {
 
 func TestTestHelpersStayInTests(t *testing.T) {
 	for _, p := range listPackages(t) {
-		if slices.Contains(testOnly, strings.TrimPrefix(p.ImportPath, module+"/")) {
-			continue
+		if p.ImportPath == path("internal/conformance") || slices.Contains(testOnly, strings.TrimPrefix(p.ImportPath, module+"/")) {
+			continue // the former runs the suites for people, which is one command
 		}
 		for _, imp := range p.Imports {
 			if slices.Contains(testOnly, strings.TrimPrefix(imp, module+"/")) {
@@ -161,17 +163,20 @@ func TestTestHelpersStayInTests(t *testing.T) {
 
 // What a person asks about a request is nobody else's business: tries with changed requests and secrets are not to be had where
 // requests are served.
-func TestDiagnosisIsForPeople(t *testing.T) {
-	found := false
-	for _, p := range listPackages(t) {
-		imports := slices.Contains(p.Imports, path("internal/diagnose"))
-		found = found || imports
-		if imports && p.ImportPath != path("cmd/hookonce") {
-			t.Errorf("%s imports internal/diagnose: only the command may, which a person runs", p.ImportPath)
+// Nor are the suites, which change what they can reach.
+func TestWhatIsForPeopleIsForCommands(t *testing.T) {
+	for _, room := range []string{"internal/diagnose", "internal/conformance"} {
+		found := false
+		for _, p := range listPackages(t) {
+			imports := slices.Contains(p.Imports, path(room))
+			found = found || imports
+			if imports && p.ImportPath != path("cmd/hookonce") {
+				t.Errorf("%s imports %s: only the command may, which a person runs", p.ImportPath, room)
+			}
 		}
-	}
-	if !found {
-		t.Error("nothing imports internal/diagnose")
+		if !found {
+			t.Errorf("nothing imports %s", room)
+		}
 	}
 }
 

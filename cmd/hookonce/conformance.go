@@ -110,7 +110,7 @@ func printCase(to io.Writer, c conformance.Case) {
 }
 
 func printConformance(to io.Writer, r *conformance.Report) {
-	fmt.Fprintf(to, "\n%s\nhookonce %s, schema of %s, %s\n", clean(r.Engine), r.Hookonce, r.Kind, clock(r.Date))
+	fmt.Fprintf(to, "\n%s\nhookonce %s on %s, %s\n", clean(r.Engine), r.Hookonce, r.Kind, clock(r.Date))
 	fmt.Fprintf(to, "%d passed, %d failed, %d skipped in %v\n", r.Passed, r.Failed, r.Skipped, (time.Duration(r.Seconds*1000) * time.Millisecond).Round(time.Second/10))
 	if r.Pattern != "" {
 		fmt.Fprintf(to, "only cases that match %q were run\n", r.Pattern)

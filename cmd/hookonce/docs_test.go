@@ -90,7 +90,9 @@ func checkCommand(t *testing.T, page, line string, args []string) {
 func descendants(c *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{c}
 	for _, sub := range c.Commands() {
-		all = append(all, descendants(sub)...)
+		if !sub.Hidden {
+			all = append(all, descendants(sub)...)
+		}
 	}
 	return all
 }

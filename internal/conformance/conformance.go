@@ -112,6 +112,9 @@ const cleaning = 2 * time.Minute
 // what was made could not be removed: then the report is there as well. When ctx ends, the suites are ended, and what they
 // made is removed.
 func Examine(ctx context.Context, target Target, o Options) (report *Report, err error) {
+	if err := target.named(); err != nil {
+		return nil, err
+	}
 	p, err := placeOf(target)
 	if err != nil {
 		return nil, err
@@ -142,6 +145,12 @@ func placeOf(target Target) (place, error) {
 	switch target.Kind {
 	case Postgres:
 		return postgresPlace{target}, nil
+	case MySQL:
+		return mysqlPlace{target}, nil
+	case SQLite:
+		return sqlitePlace{target}, nil
+	case Redis:
+		return redisPlace{target}, nil
 	}
 	return nil, fmt.Errorf("there are no suites for an engine of kind %q", target.Kind)
 }

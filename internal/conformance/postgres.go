@@ -13,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
-	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/journal/pg"
@@ -23,9 +22,6 @@ import (
 
 // postgresPlace is schemas whose names begin alike.
 type postgresPlace struct{ Target }
-
-// maxName is how long a name may be, so that there is room for what is appended.
-const maxName = 32
 
 func (p postgresPlace) connect(ctx context.Context) (*pgx.Conn, error) {
 	cfg, err := pgxpool.ParseConfig(p.URL) // which knows the settings of pools
@@ -46,9 +42,6 @@ func (p postgresPlace) about(ctx context.Context) (version string, err error) {
 }
 
 func (p postgresPlace) prepare(ctx context.Context) error {
-	if _, err := ddl.Named(ddl.Postgres, p.Name); err != nil || len(p.Name) > maxName {
-		return errors.Join(err, fmt.Errorf("%q cannot name the throwaway schema: use at most %d characters", p.Name, maxName))
-	}
 	conn, err := p.connect(ctx)
 	if err != nil {
 		return err
@@ -91,7 +84,8 @@ func (p postgresPlace) remove(ctx context.Context) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	// Servers that know no such view, or forbid it, have closed the connections of a process that ended by themselves.
-	_, _ = conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1 AND pid <> pg_backend_pid()`, p.Name)
+	_, _ = conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1
+		AND datname = current_database() AND pid <> pg_backend_pid()`, p.Name)
 	there, err := p.schemas(ctx, conn)
 	for _, name := range there {
 		if _, e := conn.Exec(ctx, `DROP SCHEMA `+pgx.Identifier{name}.Sanitize()+` CASCADE`); e != nil {

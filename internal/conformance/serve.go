@@ -69,6 +69,12 @@ func suitesOf(target Target) (tests []testing.InternalTest) {
 	switch target.Kind {
 	case Postgres:
 		all = postgresSuites(target)
+	case MySQL:
+		all = mysqlSuites(target)
+	case SQLite:
+		all = sqliteSuites(target)
+	case Redis:
+		all = redisSuites(target)
 	}
 	for _, s := range all {
 		tests = append(tests, testing.InternalTest{Name: s.name, F: func(t *testing.T) {
