@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/galeratest"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
@@ -60,10 +61,9 @@ func TestGalera(t *testing.T) {
 // overGalera connects as the balancer says.
 func overGalera(c *galeratest.Cluster, node func(*atomic.Int64) int) connection {
 	var made atomic.Int64
-	return connection{
-		dialect: sqlstore.MySQL, parameter: "?",
-		places: func(testing.TB) func(testing.TB) place { return shared(c.Database()) },
-		connector: func(database string) (driver.Connector, error) {
+	return connection{testdb.SQL{
+		Dialect: sqlstore.MySQL, Parameter: "?",
+		Connector: func(database string) (driver.Connector, error) {
 			return balancer(func() (driver.Connector, error) {
 				cfg, err := mysql.ParseDSN(c.DSN(node(&made), database) + inSync)
 				if err != nil {
@@ -72,7 +72,7 @@ func overGalera(c *galeratest.Cluster, node func(*atomic.Int64) int) connection 
 				return mysql.NewConnector(cfg)
 			}), nil
 		},
-	}
+	}, func(testing.TB) func(testing.TB) testdb.Place { return testdb.Reused(c.Database(), "case_1") }}
 }
 
 // balancer leads each connection where it likes.
