@@ -78,10 +78,16 @@ var notMetrics = []string{"hookonce_gateway", "hookonce_owner", "hookonce_goose_
 // declared is a metric in the code of package hookonceprom, which is a module of its own.
 var declared = regexp.MustCompile(`"(hookonce_[a-z_]+)", (?:Help: )?"`)
 
+// cellMetric is a metric in the code of package cells.
+var cellMetric = regexp.MustCompile(`Name: "(hookonce_cell_[a-z_]+)"`)
+
 // TestPagesNameMetrics: a metric that a page names is registered, by the gateway or by package hookonceprom.
 func TestPagesNameMetrics(t *testing.T) {
 	known := metrics(t)
 	for _, m := range declared.FindAllStringSubmatch(read(t, "../../../hookonceprom/metrics.go"), -1) {
+		known[m[1]] = true
+	}
+	for _, m := range cellMetric.FindAllStringSubmatch(read(t, "../../cells/metrics.go"), -1) { // which a gateway without cells has not
 		known[m[1]] = true
 	}
 	pages, err := filepath.Glob(docs + "*.md")
