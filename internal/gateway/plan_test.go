@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,11 @@ import (
 // oneOfEach has a source of each kind, so that every setting has one that it counts for.
 const oneOfEach = `
 store: postgres://u@h/db
+cell: eu
+cells_map: 1
+cells: [{name: eu, url: "https://eu.example:8444", weight: 1}, {name: us, url: "https://us.example:8444", weight: 1}]
+cell_listen: 127.0.0.1:8444
+cell_tls: {cert: cell.pem, key: cell-key.pem, ca: cells-ca.pem}
 tracing: {endpoint: "http://127.0.0.1:4318", secret: env:FAKE_OTLP}
 alerts:
   dashboard_url: https://hooks.example/
@@ -86,6 +92,11 @@ var countElsewhere = map[string]string{
 	"AdminTLS.Key":        "Load reads the file: see TestAdminTLS",
 	"AdminTLS.ServerName": "the listener goes by its certificate",
 
+	"CellTLS.CA":         "Load reads the file, as that of destinations",
+	"CellTLS.Cert":       "Load reads the file, as that of destinations",
+	"CellTLS.Key":        "Load reads the file, as that of destinations",
+	"CellTLS.ServerName": "cells are called by the host of their URL",
+
 	"Destinations.TLS.ServerName": "Load puts it beside the certificates: see TestPlan_certificates",
 }
 
@@ -134,7 +145,10 @@ func TestPlan_certificates(t *testing.T) {
 	t.Parallel()
 	cert, key := selfSigned(t)
 	read := func(name string) ([]byte, error) {
-		return map[string][]byte{"cert.pem": cert, "key.pem": key}[name], nil
+		if data, ok := map[string][]byte{"cert.pem": cert, "key.pem": key}[name]; ok {
+			return data, nil
+		}
+		return readCellFile(name)
 	}
 	plain := strings.Replace(oneOfEach, "server_name: ledger.example", "server_name: ledger.example%s", 1)
 	before := planned(t, parsed(t, fmt.Sprintf(plain, "")))
@@ -196,11 +210,32 @@ func (b bounded) Profile() hookonce.Profile {
 
 func parsed(t *testing.T, file string) *config.Config {
 	t.Helper()
-	cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(file), Environ: oneEnviron, ReadFile: os.ReadFile})
+	cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(file), Environ: oneEnviron, ReadFile: readCellFile})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return cfg
+}
+
+// oneCertificate are a certificate and its key. They are made once: what they hold is in the plan.
+var oneCertificate = sync.OnceValue(func() (made struct {
+	cert, key []byte
+	err       error
+}) {
+	made.cert, made.key, made.err = newCertificate()
+	return made
+})
+
+// readCellFile reads the files that [oneOfEach] names.
+func readCellFile(name string) ([]byte, error) {
+	made := oneCertificate()
+	switch name {
+	case "cell.pem", "cells-ca.pem":
+		return made.cert, made.err
+	case "cell-key.pem":
+		return made.key, made.err
+	}
+	return os.ReadFile(name)
 }
 
 func planned(t *testing.T, cfg *config.Config) string {
@@ -273,6 +308,9 @@ func change(t *testing.T, name string, v reflect.Value) {
 		return
 	case *[]config.Header:
 		*is = append(slices.Clone(*is), config.Header{Name: "X-Other", Value: settings.Literal("other")})
+		return
+	case *[]config.HTTPKey:
+		*is = append(slices.Clone(*is), config.HTTPKey{ID: "other", Key: settings.Literal("fake-secret-of-signatures-of-40-characters")})
 		return
 	case *[]config.AdminToken:
 		*is = append(slices.Clone(*is), config.AdminToken{Name: "ada", Token: settings.Literal("fake-token-of-ada"), Role: config.RoleRead})
@@ -368,18 +406,27 @@ func dump(b *strings.Builder, v reflect.Value, seen map[uintptr]bool) {
 // selfSigned returns a certificate that signs itself, and its key, in PEM form.
 func selfSigned(t *testing.T) (cert, key []byte) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	cert, key, err := newCertificate()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return cert, key
+}
+
+// newCertificate makes one that is good for an hour.
+func newCertificate() (cert, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
 	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	encoded, err := x509.MarshalPKCS8PrivateKey(private)
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
 }

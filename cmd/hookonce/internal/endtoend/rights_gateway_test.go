@@ -132,7 +132,7 @@ func TestGatewayGrantsAreThoseOfTheTable(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	row := regexp.MustCompile("(?m)^\\| `hookonce serve` .*$").FindString(string(page)) +
+	row := strings.Join(regexp.MustCompile("(?m)^\\| .*`hookonce serve` with .*$").FindAllString(string(page), -1), "\n") +
 		strings.ReplaceAll(regexp.MustCompile(`(?ms)^A gateway needs more .*?\.\s`).FindString(string(page)), "\n", " ") + "`SELECT, INSERT, UPDATE, DELETE ON claims, responses`, `USAGE ON SCHEMA hookonce`"
 	listed := pairs("`([A-Z, ]+) ON ([A-Za-z_, ]+)`", row, "\x00")
 	granted := pairs(`GRANT ([A-Z, ]+) ON ([A-Za-z_.,\s]+) TO`, commands(t, "operating.md", "gateway grants"), "hookonce.")
