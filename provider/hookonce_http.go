@@ -19,9 +19,11 @@ type HookonceHTTPConfig struct {
 	// Keys are the public keys, in PEM, of the private keys of the gateway's destination, or its shared secrets, as they
 	// stand there. At least one; several while a key is replaced.
 	Keys []string
-	// URL is the address that the gateway calls: the destination's app_url or, if it has none, its url. Empty means the URL
-	// of the request, which is right only where no proxy changes host or path. Its scheme does not matter, and neither does
-	// its query: that of the request is looked at.
+	// URL is the address that the gateway calls: the destination's app_url or, if it has none, its url. Set it. Empty means
+	// the URL of the request with its Host, which whoever calls chooses: where one private key signs for several
+	// applications, one of them could then pass a delivery of its own on to another, within five minutes. And a proxy that
+	// changes host or path makes genuine deliveries fail. Its scheme does not matter, and neither does its query: that of the
+	// request is looked at.
 	URL string
 	// AsSender is set where deliveries are made in the gateway's name, see [HookonceProvider.Sign]: a private key may stand
 	// among Keys then. An endpoint has no use for it, and is refused a private key without it.
@@ -41,8 +43,8 @@ func (c HookonceHTTPConfig) MarshalText() ([]byte, error) { return fmt.Appendf(n
 // signatures (RFC 9421) by a private key that the gateway alone has, or by a shared secret. It panics if the configuration
 // has no key, or one of the wrong kind.
 //
-// A signature is required that covers the method, the URL, the body by its Content-Digest, the Idempotency-Key, and every
-// header that begins with Hookonce-. When it was created may be five minutes off in either direction. A request that is
+// A signature is required that covers the method, the URL, the body by its Content-Digest and what says how to read it, the
+// Idempotency-Key, and every header that begins with Hookonce-. When it was created may be five minutes off in either direction. A request that is
 // signed with several keys is accepted if one of the signatures is good.
 func HookonceHTTP(c HookonceHTTPConfig) *HookonceProvider {
 	s := httpSigning{url: c.URL}
@@ -124,7 +126,7 @@ func (p httpSigning) verifyOne(req *hookonce.Request, message *httpsig.Request, 
 	if n == 0 {
 		return 0, incoming.Reject(hookonce.ReasonSignatureMismatch, "no key here made the signature with the keyid %q over this method, URL and these headers; check the key, that the URL is the one that the gateway calls, and that no proxy changes headers that begin with Hookonce-, or Idempotency-Key", s.Texts["keyid"])
 	}
-	if missing := s.Missing(message, req.Body, outgoing.HTTPFacts(req.Header)...); missing != "" {
+	if missing := s.Missing(message, req.Body, outgoing.HTTPHeaders(req.Header)...); missing != "" {
 		return 0, incoming.Reject(hookonce.ReasonSignatureMalformed, "the signature does not cover %s, which anybody could change or add then", missing)
 	}
 	if s.Created == nil {

@@ -1,6 +1,9 @@
 package provider
 
 import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
@@ -50,6 +53,45 @@ func TestHookonceHTTPVerifies(t *testing.T) {
 	}
 }
 
+// A public key that is not in PEM is refused, and not taken for a shared secret: everybody could sign with it, while genuine
+// deliveries pass by the key beside it.
+func TestHookonceHTTPTakesNoPublicKeyForASecret(t *testing.T) {
+	refused := func(keys ...string) (why string) {
+		defer func() {
+			if r := recover(); r != nil {
+				why = fmt.Sprint(r)
+			}
+		}()
+		HookonceHTTP(HookonceHTTPConfig{Keys: keys})
+		return ""
+	}
+	for _, pair := range httpsigtest.Pairs() {
+		if pair.Algorithm == httpsig.HMACSHA256 {
+			continue
+		}
+		block, _ := pem.Decode([]byte(pair.Public))
+		digits := base64.StdEncoding.EncodeToString(block.Bytes)
+		for name, text := range map[string]string{
+			"the digits of its PEM":       digits,
+			"them without padding":        strings.TrimRight(digits, "="),
+			"them in lines":               digits[:20] + "\n" + digits[20:],
+			"in hexadecimal digits":       hex.EncodeToString(block.Bytes),
+			"PEM below a comment":         "# key of the gateway\n" + pair.Public,
+			"PEM after a byte order mark": "\ufeff" + pair.Public,
+			"PEM in quotes":               `"` + pair.Public + `"`,
+			"JSON Web Key":                `{"kty":"OKP","crv":"Ed25519","x":"AAAA"}`,
+			"line of OpenSSH":             "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA gateway",
+		} {
+			if why := refused(pair.Public, text); !strings.Contains(why, "key 2 of 2") || strings.Contains(why, digits) {
+				t.Errorf("%s, %s: %q", pair.Algorithm, name, why)
+			}
+		}
+	}
+	if why := refused("fifteen bytes.."); !strings.Contains(why, "shorter than 16 bytes") {
+		t.Errorf("a short secret: %q", why)
+	}
+}
+
 // Whoever carries a delivery can change nothing that is covered, nor add what the application would go by.
 func TestHookonceHTTPRefusesForgeries(t *testing.T) {
 	ed := httpsigtest.Of(httpsig.Ed25519)
@@ -91,7 +133,7 @@ func TestHookonceHTTPRefusesForgeries(t *testing.T) {
 		"the key of another": {func(r *hookonce.Request) {
 			*r = *httpDelivered(t, "evt_1", httpsigtest.Of(httpsig.ECDSAP256SHA256).Private)
 		}, hookonce.ReasonSignatureMismatch},
-		"the public key as one": {func(r *hookonce.Request) { *r = *httpDelivered(t, "evt_1", "--"+ed.Public) }, hookonce.ReasonSignatureMismatch},
+		"an encoding is added": {func(r *hookonce.Request) { r.Header.Set("Content-Encoding", "gzip") }, hookonce.ReasonSignatureMalformed},
 		"a stranger's covers more": {func(r *hookonce.Request) {
 			r.Header.Set("Hookonce-Forced", "true")
 			r.Header.Set("Signature-Input", r.Header.Get("Signature-Input")+`, z=("hookonce-forced");created=1`)

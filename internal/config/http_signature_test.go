@@ -61,7 +61,7 @@ func TestHTTPSignatureFaults(t *testing.T) {
 		{url + "    http_signature:\n      a: file:ed.pub\n", `hookonce.yaml:5:7: http_signature: the key "a" is a public key, with which nothing can be signed; give the private key`},
 		{url + "    http_signature:\n      a: file:broken.pem\n", `hookonce.yaml:5:7: http_signature: the key "a" begins like PEM and is none; copy it whole`},
 		{url + "    http_signature: {a: file:whsec}\n", `hookonce.yaml:4:22: http_signature: the key "a" begins with whsec_`},
-		{url + "    http_signature: {a: file:short}\n", `hookonce.yaml:4:22: http_signature: it has 4 of the 8 characters`},
+		{url + "    http_signature: {a: file:short}\n", `hookonce.yaml:4:22: http_signature: the key "a" is shorter than 16 bytes and could be guessed`},
 		{url + "    http_signature: {a: file:gone.pem}\n", `hookonce.yaml:4:22: http_signature: the file gone.pem does not exist`},
 		{url + "    http_signature: {a: env:NOT_SET}\n", `http_signature: the environment variable NOT_SET is not set`},
 		{url + "    http_signature: {a: \"\"}\n", `http_signature: "a": the secret is empty; write env:NAME`},

@@ -6,9 +6,13 @@ import (
 	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -76,15 +80,71 @@ func VerifyingKey(id, text string) (Key, error) {
 // IsPEM reports whether a text is meant to be PEM.
 func IsPEM(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "-----BEGIN ") }
 
+// IsKey reports whether a text is a public or a private key in one of the forms that they come in: PEM, also with something in
+// front of it, the base64 or hexadecimal digits of one without its lines, a JSON Web Key or a set of them, or a line of OpenSSH.
+// The 32 bytes of an Ed25519 key by themselves look like any secret, and are not seen.
+func IsKey(text string) bool {
+	text = strings.Trim(strings.TrimPrefix(strings.TrimSpace(text), "\ufeff"), "\"'` \t\r\n")
+	var jwk struct {
+		Type string            `json:"kty"`
+		Keys []json.RawMessage `json:"keys"`
+	}
+	switch {
+	case strings.Contains(text, "-----BEGIN "):
+		return true
+	case strings.HasPrefix(text, "ssh-"), strings.HasPrefix(text, "ecdsa-sha2-"), strings.HasPrefix(text, "sk-ssh-"):
+		return true
+	case json.Unmarshal([]byte(text), &jwk) == nil && (jwk.Type != "" || jwk.Keys != nil):
+		return true
+	}
+	return slices.ContainsFunc(decoded(strings.Join(strings.Fields(text), "")), isDER)
+}
+
+// decoded returns what a text can be read as.
+func decoded(text string) (all [][]byte) {
+	for _, decode := range []func(string) ([]byte, error){
+		base64.StdEncoding.DecodeString, base64.RawStdEncoding.DecodeString,
+		base64.URLEncoding.DecodeString, base64.RawURLEncoding.DecodeString, hex.DecodeString,
+	} {
+		if der, err := decode(text); err == nil {
+			all = append(all, der)
+		}
+	}
+	return all
+}
+
+// isDER reports whether the bytes are a key as it stands in PEM.
+func isDER(der []byte) bool {
+	for _, parse := range []func([]byte) (any, error){
+		x509.ParsePKIXPublicKey, x509.ParsePKCS8PrivateKey,
+		func(der []byte) (any, error) { return x509.ParsePKCS1PublicKey(der) },
+		func(der []byte) (any, error) { return x509.ParsePKCS1PrivateKey(der) },
+		func(der []byte) (any, error) { return x509.ParseECPrivateKey(der) },
+		func(der []byte) (any, error) { return x509.ParseCertificate(der) },
+	} {
+		if _, err := parse(der); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // standardPrefix begins the secrets of Standard Webhooks, in which base64 follows it.
 const standardPrefix = "whsec_"
+
+// minShared is the least length of a shared secret, in bytes: whoever has one signature can try shorter ones.
+const minShared = 16
 
 func sharedKey(id, text string) (Key, error) {
 	switch {
 	case text == "":
 		return Key{}, errors.New("is empty")
+	case IsKey(text):
+		return Key{}, errors.New("is a key in another form than PEM, or has something in front of it or around it, and would be taken for a shared secret; everybody has a public key and could sign with it. Give it in PEM, which begins with -----BEGIN")
 	case strings.HasPrefix(text, standardPrefix):
 		return Key{}, errors.New("begins with " + standardPrefix + " as secrets of Standard Webhooks do, and a shared secret is taken byte for byte here; write another one, as openssl rand -hex 32 makes it")
+	case len(text) < minShared:
+		return Key{}, fmt.Errorf("is shorter than %d bytes and could be guessed; write one as openssl rand -hex 32 makes it", minShared)
 	}
 	return Key{ID: id, Algorithm: HMACSHA256, material: []byte(text)}, nil
 }

@@ -51,7 +51,7 @@ func newHTTPMatcher(spec Verify, own Settings) (matcher, error) {
 
 // parseShared reads a shared secret. A public key is none: everybody has it.
 func parseShared(form KeyForm, text string) (httpKey, error) {
-	if isKey(text) {
+	if httpsig.IsKey(text) {
 		return nil, errOtherForm
 	}
 	key, err := form.decode(text)
@@ -63,7 +63,7 @@ func (m *httpMatcher) parsePublic(spec Verify, text string) (httpKey, error) {
 	if spec.Key == KeyJWK {
 		return m.parseSet(spec.Tokens, text)
 	}
-	if spec.Key == KeyPEM && !isKey(strings.Join(strings.Fields(text), "")) && !isKey(text) {
+	if spec.Key == KeyPEM && !httpsig.IsKey(text) {
 		return nil, errOtherForm
 	}
 	der, err := spec.Key.decode(text)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/httpsig"
 	"github.com/hookonce/hookonce/provider/internal/incoming"
 )
 
@@ -225,24 +226,12 @@ func parseJWTSecret(text string, least int) (jwtKey, error) {
 	switch {
 	case err != nil:
 		return jwtKey{}, err
-	case isKey(text):
+	case httpsig.IsKey(text):
 		return jwtKey{}, errors.New("is a key in PEM, DER or JSON, and the algorithms want a shared secret")
 	case len(key) < least:
 		return jwtKey{}, fmt.Errorf("is shorter than the %d bytes that the algorithms need", least)
 	}
 	return jwtKey{one: key}, nil
-}
-
-// isKey reports whether a text is a key in one of the forms that public keys come in.
-func isKey(text string) bool {
-	der, _ := base64.StdEncoding.DecodeString(text)
-	_, err := x509.ParsePKIXPublicKey(der)
-	var jwk struct {
-		Type string            `json:"kty"`
-		Keys []json.RawMessage `json:"keys"`
-	}
-	return err == nil || strings.Contains(text, "-----BEGIN ") ||
-		json.Unmarshal([]byte(text), &jwk) == nil && (jwk.Type != "" || jwk.Keys != nil)
 }
 
 // parseKey reads a PEM public key, a JWK or a set of them, for the matcher's algorithms. Of a set, the keys for others
