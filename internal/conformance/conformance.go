@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -185,7 +186,8 @@ func (r *run) suites(ctx context.Context) {
 		r.report.Aborted = "the suites could not be started: " + err.Error()
 		return
 	}
-	if err := json.NewEncoder(in).Encode(r.Target); err != nil {
+	// A process that has ended already says so by its status.
+	if err := json.NewEncoder(in).Encode(r.Target); err != nil && !errors.Is(err, syscall.EPIPE) {
 		end(err)
 	}
 	running := r.read(out, end)
