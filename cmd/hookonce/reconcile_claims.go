@@ -151,9 +151,6 @@ func (c claims) Known(ctx context.Context, source string, keys []string) (map[st
 	return known, nil
 }
 
-// otherSources is how many sources are looked at for what is missing at one.
-const otherSources = 50
-
 // renamed refuses to have sent again what is claimed under another source, that had it when this one had nothing yet: it is likely to be
 // the same source under its old name, and the effect would happen again.
 func (c claims) renamed(ctx context.Context, source string, missing []reconcile.Missing) error {
@@ -165,8 +162,11 @@ func (c claims) renamed(ctx context.Context, source string, missing []reconcile.
 	for i := range missing {
 		keys[i] = missing[i].Key
 	}
-	for i, other := range sources {
-		if other == source || strings.HasPrefix(other, "once:") || i >= otherSources {
+	if len(sources) == hookonce.MaxSources {
+		return fmt.Errorf("%w: there are more sources than the %d that can be looked through for them; choose --since after the first event of %s, or else say --really", gateway.ErrRenamed, hookonce.MaxSources, source)
+	}
+	for _, other := range sources {
+		if other == source || strings.HasPrefix(other, "once:") {
 			continue
 		}
 		found, err := c.store.FindClaims(ctx, other, keys)
