@@ -1,6 +1,7 @@
 package cells
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,13 @@ var (
 	ErrAway = errors.New("cells: another cell does not answer")
 	// ErrRefused wraps why another cell did not take what it was handed.
 	ErrRefused = errors.New("cells: another cell refused the request")
+	// ErrElsewhere says that an event belongs to another cell, and was not stored in this one.
+	ErrElsewhere = errors.New("cells: it belongs to another cell")
 	// ErrDisagree says that two cells see different events in one request: they are configured differently, or another
 	// version of the program reads requests in another way.
 	ErrDisagree = errors.New("cells: two cells do not see the same events in a request")
+	// ErrNotThisCell says that a store with maps is opened as another cell than it is, or as none.
+	ErrNotThisCell = errors.New("cells: the store is not the cell of the configuration")
 	// ErrHasEvents says that a first map would give away keys that are on record.
 	ErrHasEvents = errors.New("cells: the store has events already, which a first map with several cells would take for new elsewhere; begin with cells_map: 1 and weight: 0 for every other cell, and raise it when that runs")
 )
@@ -93,7 +98,25 @@ func read(ctx context.Context, o Options) (*Cells, error) {
 		return nil, err
 	}
 	c.state.Store(&state{chain: new(Chain)})
+	if err := CheckName(ctx, o.Store, o.Self); err != nil {
+		return nil, err
+	}
 	return c, c.Refresh(ctx)
+}
+
+// CheckName refuses a store with maps to whoever takes it for another cell, or for none (""): what they accept would pass the
+// fence, and be accepted by the owner once more. Errors wrap [ErrNotThisCell], or are the store's.
+func CheckName(ctx context.Context, store journal.CellKeeper, name string) error {
+	own, err := store.CellName(ctx)
+	switch {
+	case err != nil || own == "" || own == name:
+		return err
+	case own == journal.UnreadCellName:
+		return fmt.Errorf("%w: the store has maps of cells, and its role may not read of which; write the settings of the cell (cell, cells_map, cells, cell_listen, cell_tls) into the file, and give the role the rights of cells (operating.md)", ErrNotThisCell)
+	case name == "":
+		return fmt.Errorf("%w: it is the cell %q, and the file has no cells; write cell: %s with the cells_map, cells, cell_listen and cell_tls of the cell's other gateways into it", ErrNotThisCell, own, own)
+	}
+	return fmt.Errorf("%w: it is the cell %q, and the file says cell: %s; correct cell, or store", ErrNotThisCell, own, name)
 }
 
 // Configure holds the map of a configuration against those on record, and introduces it if it is the next one. One that is
@@ -130,11 +153,12 @@ func (c *Cells) introduce(ctx context.Context, told Configured) error {
 	if err != nil {
 		return err
 	}
-	if err := c.raise(ctx, []journal.CellMap{{Number: next.Number, Content: next.content, Since: c.opt.Now()}}); err != nil {
+	err = c.raise(ctx, []journal.CellMap{{Number: next.Number, Content: next.content, Since: c.opt.Now()}})
+	if err != nil && !errors.Is(err, ErrConflict) {
 		return err
 	}
 	if now := c.state.Load().chain.numbered(next.Number); now == nil || now.digest != next.digest {
-		return told.conflict(c.state.Load().chain.Newest()) // somebody else was first
+		return cmp.Or(told.conflict(c.state.Load().chain.Newest()), err) // somebody else was first
 	}
 	c.opt.Logger.Info("cells: a map is introduced", "number", next.Number, "cells", names(next.Cells))
 	return nil
@@ -142,8 +166,23 @@ func (c *Cells) introduce(ctx context.Context, told Configured) error {
 
 // checkFirst refuses a first map by which other cells own what may be on record here.
 func (c *Cells) checkFirst(ctx context.Context, told Configured, have int64) error {
-	others := slices.ContainsFunc(told.Cells, func(o Cell) bool { return o.Name != c.opt.Self && o.Weight > 0 })
-	if have > 0 || !others {
+	if have > 0 {
+		return nil
+	}
+	return c.checkOwners(ctx, told.Cells)
+}
+
+// checkJoin is checkFirst for maps that another cell tells of: by the first of them others may own what is on record here, and
+// nobody would ask for it.
+func (c *Cells) checkJoin(ctx context.Context, theirs *Chain) error {
+	if theirs.Newest() == nil {
+		return nil
+	}
+	return c.checkOwners(ctx, theirs.maps[0].Cells)
+}
+
+func (c *Cells) checkOwners(ctx context.Context, first []Cell) error {
+	if !slices.ContainsFunc(first, func(o Cell) bool { return o.Name != c.opt.Self && o.Weight > 0 }) {
 		return nil
 	}
 	some, err := c.opt.HasEvents(ctx)
@@ -165,7 +204,12 @@ func (c *Cells) say(text string) {
 
 // raise stores maps, and goes by them.
 func (c *Cells) raise(ctx context.Context, maps []journal.CellMap) error {
-	if err := c.opt.Store.RaiseCellMap(ctx, maps, nil); err != nil {
+	err := c.opt.Store.RaiseCellMap(ctx, c.opt.Self, maps, nil)
+	if errors.Is(err, journal.ErrOtherCellMap) {
+		c.metrics.conflicts.Inc()
+		err = errors.Join(fmt.Errorf("%w: %w", ErrConflict, err), c.Refresh(ctx))
+	}
+	if err != nil {
 		return err
 	}
 	return c.Refresh(ctx)
@@ -239,7 +283,10 @@ func (c *Cells) upkeep(ctx context.Context) {
 	ask, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := c.Refresh(ask); err != nil {
-		return // the journal says that the store is away
+		if errors.Is(err, ErrConflict) {
+			c.say(err.Error())
+		}
+		return // or the journal says that the store is away
 	}
 	told := c.told.Load()
 	if told == nil {

@@ -101,6 +101,11 @@ func (c *Cells) learn(ctx context.Context, cell string, theirs *tidings) error {
 	if chain.ID() == ours.ID() {
 		return nil
 	}
+	if ours.Newest() == nil {
+		if err := c.checkJoin(ctx, chain); err != nil {
+			return err
+		}
+	}
 	newer, err := ours.follow(chain, c.opt.Now())
 	if err != nil {
 		c.metrics.conflicts.Inc()

@@ -61,6 +61,14 @@ func (p *Placement) Here() int { return p.here.Events() }
 // Elsewhere are the parts that other cells accept.
 func (p *Placement) Elsewhere() []*Part { return p.other }
 
+// Stranger says to which cell a single event belongs that is not accepted here. Errors wrap [ErrElsewhere]; nil: it is.
+func (p *Placement) Stranger() error {
+	if p.Here() > 0 || len(p.other) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; it is stored when that cell compares, or by 'hookonce reconcile' with its configuration", ErrElsewhere, p.other[0].Cell)
+}
+
 // Select returns the verified request with those events alone that are accepted here.
 func (p *Placement) Select(d *hookonce.Verified) *hookonce.Verified {
 	if p.Here() == len(p.where) {

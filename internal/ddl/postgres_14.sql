@@ -5,11 +5,12 @@ CREATE TABLE {{.}}cell_maps (
     since   timestamptz NOT NULL                              -- when it was stored here
 );
 
--- The number of the newest map, in one row. Whoever accepts events under a map holds the row until the commit (FOR SHARE),
+-- The number of the newest map, and the name of the cell that this database is, in one row. Whoever accepts events under a map holds the row until the commit (FOR SHARE),
 -- so that no map is newer before those are visible that were accepted under the one before.
 CREATE TABLE {{.}}cell_fence (
     one    boolean PRIMARY KEY DEFAULT true CHECK (one),
-    number bigint NOT NULL
+    number bigint NOT NULL,
+    cell   text COLLATE "C" NOT NULL                          -- as of the first map; it never changes
 ) WITH (fillfactor = 10);
 
 -- Since when a cell is known to accept nothing under a map below a number.

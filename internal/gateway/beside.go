@@ -64,16 +64,22 @@ func OpenBeside(ctx context.Context, cfg *config.Config, o Options) (*Beside, er
 	if b.store, b.ids, err = openStore(ctx, b.plan.store, b.opt); err != nil {
 		return nil, err
 	}
-	if cfg.Cell != "" {
-		look, err := b.plan.cellOptions(b.store, b.store.Known, b.opt)
-		if err == nil {
-			b.cells, err = cells.Look(ctx, look)
-		}
-		if err != nil {
-			return nil, errors.Join(err, b.store.Close())
-		}
+	if err := b.openCells(ctx); err != nil {
+		return nil, errors.Join(err, b.store.Close())
 	}
 	return b, nil
+}
+
+// openCells looks at the cells that the store belongs with.
+func (b *Beside) openCells(ctx context.Context) error {
+	if b.plan.cell.name == "" {
+		return b.store.withoutCells(ctx)
+	}
+	look, err := b.plan.cellOptions(b.store, b.store.Known, b.opt)
+	if err == nil {
+		b.cells, err = cells.Look(ctx, look)
+	}
+	return err
 }
 
 // Close closes the store.
@@ -133,7 +139,10 @@ func (b *Beside) ingest(ctx context.Context, ev hookonce.Event) (stored bool, er
 	}
 	if b.cells != nil {
 		p, err := b.cells.Place(ctx, ev.Source, slices.Values([]*hookonce.Event{&ev}), nil)
-		if err != nil || p.Here() == 0 {
+		if err == nil {
+			err = p.Stranger()
+		}
+		if err != nil {
 			return false, err
 		}
 		entry.CellMap = p.Map

@@ -99,7 +99,7 @@ var errNoCells = errors.New("cells need a store on Postgres")
 // openCells reads the maps of the store, and introduces that of the configuration.
 func (g *Gateway) openCells(ctx context.Context, p *plan) (err error) {
 	if p.cell.name == "" {
-		return nil
+		return g.store.withoutCells(ctx)
 	}
 	o, err := p.cellOptions(g.store, g.journal.Known, g.opt)
 	if err != nil {
@@ -109,6 +109,14 @@ func (g *Gateway) openCells(ctx context.Context, p *plan) (err error) {
 	o.Peers, o.Registerer = cellPeers{g}, g.opt.Registry
 	if g.cells.Cells, err = cells.Open(ctx, o); err != nil {
 		return fmt.Errorf("cells: %w", err)
+	}
+	return nil
+}
+
+// withoutCells refuses a store that is a cell's to whoever knows of none.
+func (s *journalStore) withoutCells(ctx context.Context) error {
+	if keeper, ok := s.Store.(journal.CellKeeper); ok {
+		return cells.CheckName(ctx, keeper, "")
 	}
 	return nil
 }

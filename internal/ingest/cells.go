@@ -61,7 +61,8 @@ func (e *endpoint) acceptIn(ctx context.Context, in *arrival) (answer, error) {
 }
 
 // acceptDivided has several cells accept each a part of a request, and answers when all have. After an error the sender
-// comes again, and what was accepted is a duplicate then.
+// comes again, and what was accepted is a duplicate then. The own part, which has the events without a key, comes last: it
+// would be stored again if another cell had other maps, because the placing begins anew then.
 func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Placement) (answer, error) {
 	parts := p.Elsewhere()
 	counts := make([]statusCounts, len(parts)+1)
@@ -75,14 +76,15 @@ func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Plac
 			return err
 		})
 	}
-	var failed error
-	if p.Here() > 0 {
-		var own answer
-		own, failed = e.acceptHere(in, p.Select(in.delivery), p.Map)
-		counts[len(parts)] = own.counts
+	if err := group.Wait(); err != nil {
+		return answer{}, err
 	}
-	if err := group.Wait(); err != nil || failed != nil {
-		return answer{}, errors.Join(failed, err)
+	if p.Here() > 0 {
+		own, err := e.acceptHere(in, p.Select(in.delivery), p.Map)
+		if err != nil {
+			return answer{}, err
+		}
+		counts[len(parts)] = own.counts
 	}
 	var sum statusCounts
 	for _, c := range counts {

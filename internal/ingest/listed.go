@@ -60,7 +60,10 @@ func (h *Handler) Ingest(ctx context.Context, ev *hookonce.Event) (journal.Resul
 	}
 	if e.cells != nil {
 		p, err := e.cells.Place(ctx, ev.Source, slices.Values([]*hookonce.Event{ev}), nil)
-		if err != nil || p.Here() == 0 {
+		if err == nil {
+			err = p.Stranger()
+		}
+		if err != nil {
 			return journal.Result{}, err
 		}
 		entry.CellMap = p.Map

@@ -13,13 +13,20 @@ type CellKeeper interface {
 	// CellRecord returns all that is kept of cells. It is read from the primary.
 	CellRecord(ctx context.Context) (CellRecord, error)
 
-	// RaiseCellMap stores the maps that are newer than the newest one, which follow it without a gap, and leaves the others
-	// alone; a store without maps takes any number as the first. When it returns, everything that was accepted under an
-	// earlier map can be read, and nothing more will be. An error that wraps [ErrCellMap] says that they do not follow. With
-	// an audit, which may be nil, that is recorded in the same transaction, if anything was stored.
-	RaiseCellMap(ctx context.Context, maps []CellMap, audit *Audit) error
+	// CellName returns the name of the cell that the store is, as the first map was stored with it; empty: the store has no map.
+	// [UnreadCellName] says that there are maps and that the name may not be read.
+	CellName(ctx context.Context) (string, error)
 
-	// ConfirmCell records since when a cell accepts nothing below a number, unless that is on record.
+	// RaiseCellMap stores the maps that are newer than the newest one, which follow it without a gap, and holds the others
+	// against those that are there; a store without maps takes any number as the first, and is the cell of that name from then
+	// on. When it returns, everything that was accepted under an earlier map can be read, and nothing more will be. With an
+	// audit, which may be nil, that is recorded in the same transaction, if anything was stored. Nothing is stored after an
+	// error: [ErrCellMap] says that the maps do not follow, [ErrOtherCellMap] that another one has the number of one of them,
+	// and [ErrCellName] that the store is another cell.
+	RaiseCellMap(ctx context.Context, cell string, maps []CellMap, audit *Audit) error
+
+	// ConfirmCell records since when a cell accepts nothing below a number, unless that is on record. A time that is before the
+	// database's own is replaced by that: a clock that is late would end the asking early, for all.
 	ConfirmCell(ctx context.Context, c CellConfirmation) error
 }
 
@@ -42,6 +49,17 @@ type CellConfirmation struct {
 	Number int64
 	At     time.Time
 }
+
+// UnreadCellName stands for the name of a cell that the store's role may not read.
+const UnreadCellName = "?"
+
+// Errors of maps.
+var (
+	// ErrOtherCellMap says that the store has another map under the number of one that was to be stored.
+	ErrOtherCellMap = errors.New("journal: the store has another map of cells under this number")
+	// ErrCellName says that the store is another cell than was said.
+	ErrCellName = errors.New("journal: the store is another cell")
+)
 
 // CopiesOnly in [Event.CellMap] has an event accepted only if its key is on record.
 const CopiesOnly = -1

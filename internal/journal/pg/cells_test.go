@@ -32,7 +32,7 @@ func placed(id int64, key string, number int64) *journal.Record {
 
 func mustRaise(t testing.TB, s *pg.Store, numbers ...int64) {
 	t.Helper()
-	if err := s.RaiseCellMap(context.Background(), cellMaps(numbers...), nil); err != nil {
+	if err := s.RaiseCellMap(context.Background(), "eu", cellMaps(numbers...), nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -43,28 +43,52 @@ func TestCellMaps(t *testing.T) {
 	s := open(t, pgtest.DSN(t), "")
 	ctx := t.Context()
 	mustRaise(t, s, 4, 5)
-	if err := s.RaiseCellMap(ctx, cellMaps(7), nil); !errors.Is(err, journal.ErrCellMap) {
+	if err := s.RaiseCellMap(ctx, "eu", cellMaps(7), nil); !errors.Is(err, journal.ErrCellMap) {
 		t.Errorf("a map that does not follow: %v", err)
 	}
 	audit := &journal.Audit{At: time.Now(), By: "test", Reason: "lost", Action: journal.ActionForgetCell, Filter: "us"}
 	other := cellMaps(5, 6)
 	other[0].Content = "other"
+	if err := s.RaiseCellMap(ctx, "eu", other, audit); !errors.Is(err, journal.ErrOtherCellMap) {
+		t.Errorf("what follows another map 5 than the store's: %v", err)
+	}
+	if err := s.RaiseCellMap(ctx, "us", cellMaps(5, 6), audit); !errors.Is(err, journal.ErrCellName) {
+		t.Errorf("a map of another cell's store: %v", err)
+	}
+	if r, err := s.CellRecord(ctx); err != nil || len(r.Maps) != 2 {
+		t.Errorf("after maps that were refused there are %+v, %v", r.Maps, err)
+	}
 	for range 2 { // the second time changes nothing
-		if err := s.RaiseCellMap(ctx, other, audit); err != nil {
+		if err := s.RaiseCellMap(ctx, "eu", cellMaps(3, 5, 6), audit); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, at := range []int64{9, 11} {
-		if err := s.ConfirmCell(ctx, journal.CellConfirmation{Cell: "us", Number: 5, At: time.Unix(at, 0)}); err != nil {
-			t.Fatal(err)
+	if name, err := s.CellName(ctx); name != "eu" || err != nil {
+		t.Errorf("the store is the cell %q, %v", name, err)
+	}
+	// A clock that is late would have cells asked too short.
+	late, early, began := time.Unix(9, 0), time.Now().Add(time.Hour).Truncate(time.Second), time.Now().Add(-time.Minute)
+	for _, at := range []time.Time{late, early} {
+		for number := int64(5); number <= 6; number++ {
+			if err := s.ConfirmCell(ctx, journal.CellConfirmation{Cell: at.UTC().Format("2006"), Number: number, At: at}); err != nil {
+				t.Fatal(err)
+			}
 		}
+	}
+	if err := s.ConfirmCell(ctx, journal.CellConfirmation{Cell: late.UTC().Format("2006"), Number: 5, At: early}); err != nil {
+		t.Fatal(err)
 	}
 	r, err := s.CellRecord(ctx)
 	if err != nil || len(r.Maps) != 3 || r.Maps[1].Content != "map 5" || r.Maps[2].Number != 6 || !r.Maps[0].Since.Equal(time.Unix(4, 0)) {
 		t.Errorf("on record are %+v, %v", r.Maps, err)
 	}
-	if len(r.Confirmations) != 1 || !r.Confirmations[0].At.Equal(time.Unix(9, 0)) {
-		t.Errorf("confirmed are %+v; want the first time", r.Confirmations)
+	for i, c := range r.Confirmations {
+		if i < 2 && (c.At.Before(began) || !c.At.Before(early)) || i >= 2 && !c.At.Equal(early) {
+			t.Errorf("confirmed is %+v; want the first time, and no earlier one than the database's", c)
+		}
+	}
+	if len(r.Confirmations) != 4 {
+		t.Errorf("confirmed are %+v", r.Confirmations)
 	}
 	if audits, err := s.Audits(ctx, 0, 10); err != nil || len(audits) != 1 || audits[0].Filter != "us" {
 		t.Errorf("audits %+v, %v; want one", audits, err)
@@ -237,6 +261,22 @@ func TestCellRights(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	// Who has no rights of cells learns whether there are maps all the same.
+	unread, err := pg.Open(ctx, strings.Replace(dsn, "postgres@", "cell_app@", 1), pg.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unread.Close()
+	direct := func(text string) {
+		if _, err := conn.Exec(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	direct("REVOKE ALL ON hookonce.cell_fence FROM cell_app")
+	if name, err := unread.CellName(ctx); name != "" || err != nil {
+		t.Errorf("without maps the store is the cell %q, %v", name, err)
+	}
+	direct("GRANT SELECT, INSERT, UPDATE ON hookonce.cell_fence TO cell_app")
 	s, err := pg.Open(ctx, strings.Replace(dsn, "postgres@", "cell_app@", 1), pg.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -251,5 +291,9 @@ func TestCellRights(t *testing.T) {
 	}
 	if results, err := s.Accept(ctx, []*journal.Record{placed(1, "evt", 2)}, time.Now(), time.Now()); err != nil || results[0].Status != journal.Accepted {
 		t.Errorf("%+v, %v", results, err)
+	}
+	direct("REVOKE ALL ON hookonce.cell_fence FROM cell_app")
+	if name, err := unread.CellName(ctx); name != journal.UnreadCellName || err != nil {
+		t.Errorf("with maps that it may not read the store is the cell %q, %v", name, err)
 	}
 }

@@ -1,0 +1,80 @@
+package cells
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+)
+
+// keeper is the side of a store that keeps maps.
+type keeper struct {
+	journal.CellKeeper
+	record journal.CellRecord
+	refuse error // what raising ends with
+}
+
+func (k *keeper) CellRecord(context.Context) (journal.CellRecord, error) { return k.record, nil }
+
+func (k *keeper) RaiseCellMap(_ context.Context, _ string, maps []journal.CellMap, _ *journal.Audit) error {
+	if k.refuse == nil {
+		k.record.Maps = append(k.record.Maps, maps...)
+	}
+	return k.refuse
+}
+
+// newCell returns a cell whose store has events or not, and its log.
+func newCell(self string, k *keeper, events bool) (*Cells, *strings.Builder) {
+	log := new(strings.Builder)
+	c := &Cells{metrics: newMetrics(), reached: map[string]error{}, opt: Options{
+		Self: self, Store: k, Now: time.Now, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		HasEvents: func(context.Context) (bool, error) { return events, nil },
+	}}
+	c.state.Store(&state{chain: new(Chain)})
+	return c, log
+}
+
+// A store with events takes its first map from another cell only where all that it may have on record is its own by that.
+func TestWhoMayJoin(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		self   string
+		first  [3]uint32
+		events bool
+		want   error
+	}{
+		"an empty one": {"b", [3]uint32{1, 1, 0}, false, ErrMaps}, "the owner of all": {"b", [3]uint32{0, 1, 0}, true, ErrMaps},
+		"one of the owners": {"b", [3]uint32{1, 1, 0}, true, ErrHasEvents}, "the owner of nothing": {"c", [3]uint32{1, 0, 0}, true, ErrHasEvents},
+	} {
+		k := new(keeper)
+		cell, _ := newCell(c.self, k, c.events)
+		theirs := chain(t, c.first, [3]uint32{1, 1, 1})
+		err := cell.learn(t.Context(), "x", &tidings{"x", theirs.contents()})
+		if !errors.Is(err, c.want) || (len(k.record.Maps) == 2) != (c.want == ErrMaps) {
+			t.Errorf("%s: %v, and %d maps are stored", name, err, len(k.record.Maps))
+		}
+	}
+}
+
+// Maps of which the store has another one by now are a conflict, and so is a store whose maps do not follow each other: that is said.
+func TestConflictsOfTheStoreAreTold(t *testing.T) {
+	t.Parallel()
+	theirs := chain(t, [3]uint32{1, 0, 0}, [3]uint32{1, 1, 1})
+	cell, _ := newCell("b", &keeper{refuse: journal.ErrOtherCellMap}, false)
+	if err := cell.learn(t.Context(), "x", &tidings{"x", theirs.contents()}); !errors.Is(err, ErrConflict) {
+		t.Errorf("it is told as %v", err)
+	}
+	k := new(keeper)
+	for _, m := range []*Map{chain(t, [3]uint32{1, 2, 0}).Newest(), theirs.Newest()} {
+		k.record.Maps = append(k.record.Maps, journal.CellMap{Number: m.Number, Content: m.content})
+	}
+	cell, log := newCell("b", k, false)
+	cell.upkeep(t.Context())
+	if !strings.Contains(log.String(), "map 2 does not follow map 1") {
+		t.Errorf("the log says %q", log)
+	}
+}
