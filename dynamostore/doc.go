@@ -20,11 +20,11 @@
 //
 // # Answers that are lost
 //
-// Every write leaves a random name in its item. In lease mode the client's own retries are off for writes: the store itself
-// repeats what the service turned away unread (throttling, conflicts with a transaction), and where an answer was lost it looks
-// for the write's name, strongly consistent. It finds it, and knows the answer; or it reports that nothing is known, and
-// never that somebody else has the claim. In a transaction the name is the request's token, so a repetition is the same
-// transaction to the service; see [Store.Within] for the rest.
+// Every write leaves a random name in its item. The client's own retries are off for writes: the store itself repeats what the
+// service turned away unread (throttling, conflicts with a transaction), and where an answer was lost it looks for the write's
+// name, strongly consistent. It finds it, and knows the answer; or it reports that nothing is known, and never that somebody
+// else has the claim. In a transaction the name is the request's token, so a repetition is the same transaction to the service,
+// and the store repeats it also where an answer was lost; see [Store.Within] for the rest.
 //
 // A claim that arrives after its call has failed is held by nobody, until its lease is over. One without a deadline has no such
 // end: claim with a lease.

@@ -3,6 +3,7 @@ package dynamostore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -236,7 +237,7 @@ func TestTransactionOutlivesItsToken(t *testing.T) {
 func TestTraceFindsTheWorkDone(t *testing.T) {
 	db := fake(t).open(t)
 	n := &network{}
-	s := db.store(n)
+	s := db.store(n, dynamostore.WithWait(200*time.Millisecond))
 	n.lose(loss{operations: "TransactWriteItems", persisted: true})
 	c, err := s.Within(t.Context(), request("evt_1"), pay(db, "evt_1"))
 	must(t, err)
@@ -251,7 +252,7 @@ func TestTraceFindsTheWorkDone(t *testing.T) {
 func TestTraceFencesALateTransaction(t *testing.T) {
 	db := fake(t).open(t)
 	n := &network{}
-	s := db.store(n)
+	s := db.store(n, dynamostore.WithWait(200*time.Millisecond))
 	late := n.keep("TransactWriteItems")
 	n.lose(loss{operations: "TransactWriteItems", persisted: false})
 	if _, err := s.Within(t.Context(), request("evt_1"), pay(db, "evt_1")); !errors.Is(err, hookonce.ErrUnknownOutcome) || errors.Is(err, hookonce.ErrTraceLost) {
@@ -265,6 +266,69 @@ func TestTraceFencesALateTransaction(t *testing.T) {
 	_, err := s.Within(t.Context(), request("evt_1"), pay(db, "evt_1"))
 	must(t, err)
 	effects(t, db, map[string]int{"evt_1": 1})
+}
+
+// What later sendings are told says nothing about one whose answer was lost: it is never reported that the work was not done,
+// for then it would be done again.
+func TestRefusalAfterALostAnswerSettlesNothing(t *testing.T) {
+	const reasons = `,"CancellationReasons":`
+	for name, then := range map[string]func(*http.Request) (*http.Response, error){
+		"nobody listens":      unreachable,
+		"throttled":           refusing("ThrottlingException", ""),
+		"conflict":            refusing("TransactionCanceledException", reasons+`[{"Code":"TransactionConflict"},{"Code":"None"}]`),
+		"in progress":         refusing("TransactionInProgressException", ""),
+		"the role has lapsed": refusing("AccessDeniedException", ""),
+		"a write is refused":  refusing("TransactionCanceledException", reasons+`[{"Code":"None"},{"Code":"ConditionalCheckFailed"}]`),
+	} {
+		for _, made := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, " made ", made), func(t *testing.T) {
+				t.Parallel()
+				db, n := fake(t).open(t), &network{}
+				s := db.store(n, dynamostore.WithWait(100*time.Millisecond))
+				lost := loss{operations: "TransactWriteItems", persisted: made, then: then}
+				want := map[string]int{}
+				unknown := func(key string, err error) {
+					t.Helper()
+					if !errors.Is(err, hookonce.ErrUnknownOutcome) {
+						t.Fatalf("%q is answered %v, which says that nothing was done", key, err)
+					}
+					if made {
+						want[key] = 1
+					}
+					effects(t, db, want)
+				}
+
+				b := dynamostore.NewBatch()
+				_, err := s.ClaimTx(t.Context(), b, request("batch"))
+				must(t, err)
+				must(t, db.effect(t.Context(), b, "batch"))
+				n.lose(lost)
+				unknown("batch", s.Commit(t.Context(), b))
+
+				n.lose(lost)
+				n.fail(false) // nor can the trace be written
+				_, err = s.Within(t.Context(), request("within"), pay(db, "within"))
+				unknown("within", err)
+
+				// With a trace it is known what came of it.
+				n.lose(lost)
+				_, err = s.Within(t.Context(), request("traced"), pay(db, "traced"))
+				if made {
+					must(t, err)
+					want["traced"] = 1
+				} else {
+					unknown("traced", err)
+					stored(t, s, "traced", hookonce.StateFailed, 1)
+				}
+				for _, key := range []string{"batch", "within", "traced"} {
+					_, err := s.Within(t.Context(), request(key), pay(db, key))
+					must(t, err)
+					want[key] = 1
+				}
+				effects(t, db, want)
+			})
+		}
+	}
 }
 
 func effects(t testing.TB, db *tables, want map[string]int) {

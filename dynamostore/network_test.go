@@ -3,20 +3,23 @@ package dynamostore_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // network carries requests to the service, and loses some of them, or their answers, where a test says so.
 type network struct {
 	mu    sync.Mutex
 	plan  []loss                   // of calls to come, each of which strikes once
-	lost  map[string]bool          // invocations whose every sending fails
+	lost  map[string]loss          // calls whose every sending fails, by what names them
 	noise *noise                   // nil: there is none
 	sent  map[string]int           // how often each operation was sent, to tests that count
 	then  func()                   // runs once, after the next loss
@@ -27,7 +30,21 @@ type network struct {
 type loss struct {
 	operations string // words of which the operation is one
 	persisted  bool   // the first sending arrives
-	once       bool   // only that sending is lost, and not the client's repetitions
+	once       bool   // only that sending is lost, and not its repetitions
+	// then is what the repetitions are answered; nil: they are lost as well.
+	then func(r *http.Request) (*http.Response, error)
+}
+
+// unreachable is what a client says that reaches nobody.
+func unreachable(*http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+}
+
+// refusing answers with an error of the service.
+func refusing(kind, more string) func(r *http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		return refuse(r, `{"__type":"com.amazonaws.dynamodb.v20120810#`+kind+`","message":"no"`+more+`}`)
+	}
 }
 
 // noise strikes single sendings, some out of a hundred.
@@ -124,7 +141,10 @@ func (n *network) after() {
 func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	n.copied(operation, r)
-	strike, arrives := n.strikes(operation, r.Header.Get("Amz-Sdk-Invocation-Id"))
+	strike, arrives, answered := n.strikes(operation, call(r))
+	if answered != nil {
+		return answered(r)
+	}
 	if n.noise != nil && !strike {
 		if answer := n.noise.refusal(operation); answer != "" {
 			return refuse(r, answer)
@@ -147,23 +167,38 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // strikes reports whether the sending fails, and whether it arrives all the same.
-func (n *network) strikes(operation, invocation string) (strike, arrives bool) {
+// Or it returns what it is answered.
+func (n *network) strikes(operation, call string) (strike, arrives bool, answered func(*http.Request) (*http.Response, error)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.sent == nil {
-		n.sent, n.lost = map[string]int{}, map[string]bool{}
+		n.sent, n.lost = map[string]int{}, map[string]loss{}
 	}
 	n.sent[operation]++
-	if n.lost[invocation] {
-		return true, false
+	if l, known := n.lost[call]; known {
+		return l.then == nil, false, l.then
 	}
 	if len(n.plan) == 0 || !strings.Contains(n.plan[0].operations, operation) {
-		return false, false
+		return false, false, nil
 	}
-	arrives = n.plan[0].persisted
-	n.lost[invocation] = !n.plan[0].once
+	l := n.plan[0]
+	if !l.once {
+		n.lost[call] = l
+	}
 	n.plan = n.plan[1:]
-	return true, arrives
+	return true, l.persisted, nil
+}
+
+// call names what is one call to the store: a transaction has a token, which its repetitions bear, and any other request one
+// name for all that the client sends.
+func call(r *http.Request) string {
+	var in struct{ ClientRequestToken string }
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if json.Unmarshal(body, &in) == nil && in.ClientRequestToken != "" {
+		return in.ClientRequestToken
+	}
+	return r.Header.Get("Amz-Sdk-Invocation-Id")
 }
 
 // strikes leaves alone what purges are made of, which suites call to clean up.

@@ -20,10 +20,11 @@ import (
 // Duplicate without an error, or Busy or Pinned. So fn may have run beside those three. Keep calls to other systems out of
 // fn, or send keys along ([hookonce.Transport]).
 //
-// A transaction whose answer is lost is sent again as the same one, by the client's retryer, for which DynamoDB keeps its token
-// ten minutes. If no answer comes at all, the trace that is left settles it: it finds the work done, which is then answered as
-// such, or keeps the transaction from ever being made. Where the trace cannot be written either, the error wraps
-// [hookonce.ErrUnknownOutcome].
+// A transaction whose answer is lost is sent again as the same one, for as long as [WithWait] says: DynamoDB keeps its token ten
+// minutes. If no answer settles what came of it, the error wraps [hookonce.ErrUnknownOutcome], also when a later sending was
+// turned away, and the trace that is left decides: it finds the work done, which is then answered as such, without an error; or
+// it keeps the transaction from ever being made. Where it cannot be written the error wraps [hookonce.ErrTraceLost] as well,
+// and the work may be done, as it may for an event without a key, which leaves no trace.
 //
 // When one of fn's writes is refused the error is an [ItemError], or what [Batch.OnRefused] makes of it.
 func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(b *Batch, c hookonce.Claim) error) (hookonce.Claim, error) {
@@ -150,7 +151,8 @@ func (s *Store) KeepResponse(ctx context.Context, b *Batch, ref hookonce.Ref, r 
 
 // Commit makes what the batch has collected, and all that was claimed in it is done; or nothing is. The batch has ended then.
 // Errors: one that wraps [hookonce.ErrBusy] if somebody else has one of the keys by now; an [ItemError], or what
-// [Batch.OnRefused] makes of it; and one that wraps [hookonce.ErrUnknownOutcome] if no answer came.
+// [Batch.OnRefused] makes of it; and one that wraps [hookonce.ErrUnknownOutcome] if the answer to a sending was lost and no
+// later one settled what came of it.
 func (s *Store) Commit(ctx context.Context, b *Batch) error {
 	b.mu.Lock()
 	ended := b.ended
@@ -190,18 +192,13 @@ func (s *Store) commit(ctx context.Context, b *Batch) error {
 		return nil
 	}
 	for range rounds {
-		err := s.transact(ctx, b)
-		var cancelled *types.TransactionCanceledException
-		switch answer := classify(err); {
-		case answer == done:
-			return nil
-		case answer == unknown:
-			return fmt.Errorf("%w: %w", hookonce.ErrUnknownOutcome, err)
-		case answer == turnedAway, !errors.As(err, &cancelled):
-			return explain(err)
-		}
-		again, err := s.cancelled(ctx, b, cancelled.CancellationReasons)
-		if err != nil || !again {
+		lost, err := s.transact(ctx, b)
+		again, err := s.answered(ctx, b, err)
+		var gone *lostClaim
+		switch {
+		case err != nil && lost != nil && !again && !errors.As(err, &gone):
+			return unsettled(lost, err)
+		case err != nil || !again:
 			return err
 		}
 		b.attempt = newAttempt() // it is another transaction: the one before can never be made, because its condition is gone
@@ -209,8 +206,32 @@ func (s *Store) commit(ctx context.Context, b *Batch) error {
 	return errContended
 }
 
-// transact sends the batch once, as far as the service is concerned: the token makes every repetition the same transaction.
-func (s *Store) transact(ctx context.Context, b *Batch) error {
+// answered says what follows from the last answer to a batch. If again, a claim was changed by somebody, so that the batch as it
+// was sent was not made, and never will be.
+func (s *Store) answered(ctx context.Context, b *Batch, err error) (again bool, _ error) {
+	var cancelled *types.TransactionCanceledException
+	switch answer := classify(err); {
+	case answer == done:
+		return false, nil
+	case answer == turnedAway, answer == unknown, !errors.As(err, &cancelled):
+		return false, explain(err)
+	}
+	return s.cancelled(ctx, b, cancelled.CancellationReasons)
+}
+
+// unsettled is the error of a batch of which a sending was not answered, with what the last one was told.
+func unsettled(lost, last error) error {
+	if errors.Is(last, lost) {
+		return fmt.Errorf("%w: %w", hookonce.ErrUnknownOutcome, last)
+	}
+	return fmt.Errorf("%w: %w; before that there was no answer: %w", hookonce.ErrUnknownOutcome, last, lost)
+}
+
+// transact sends the batch until it is answered and not turned away, or the wait is over. To the service that is once: the token
+// makes every repetition the same transaction. Lost is the error of a sending that was not answered: it may have been made, or
+// be under way still, and what a later sending is told (that it is one too many, that the role has lapsed, that nobody listens)
+// is true of that sending alone. The client's own repetitions would hide it.
+func (s *Store) transact(ctx context.Context, b *Batch) (lost, err error) {
 	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(b.attempt)}
 	for _, c := range b.claims {
 		seen := standing(c.seen)
@@ -224,10 +245,14 @@ func (s *Store) transact(ctx context.Context, b *Batch) error {
 		in.TransactItems = append(in.TransactItems, g.write(s.table, b.attempt))
 	}
 	in.TransactItems = append(in.TransactItems, b.writes...)
-	return s.patiently(ctx, func() error {
-		_, err := s.client.TransactWriteItems(ctx, in)
+	err = s.repeatedly(ctx, func() error {
+		_, err := s.client.TransactWriteItems(ctx, in, once)
+		if classify(err) == unknown {
+			lost = err
+		}
 		return err
-	})
+	}, turnedAway, unknown)
+	return lost, err
 }
 
 // cancelled says what follows from the reasons for which nothing was made: nil if it was made all the same, earlier, or

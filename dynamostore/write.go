@@ -158,6 +158,11 @@ func (s *Store) settled(ctx context.Context, own item, lost error) (item, error)
 
 // patiently calls try until it was not turned away, or the store's wait is over.
 func (s *Store) patiently(ctx context.Context, try func() error) error {
+	return s.repeatedly(ctx, try, turnedAway)
+}
+
+// repeatedly calls try until what it says is none of again, or the store's wait is over.
+func (s *Store) repeatedly(ctx context.Context, try func() error, again ...answer) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", errUnsent, context.Cause(ctx))
 	}
@@ -165,12 +170,12 @@ func (s *Store) patiently(ctx context.Context, try func() error) error {
 	deadline := time.Now().Add(s.wait)
 	for bound := first; ; bound = min(2*bound, most) {
 		err := try()
-		if classify(err) != turnedAway {
+		if !slices.Contains(again, classify(err)) {
 			return err
 		}
 		pause := time.Duration(mathrand.Int64N(int64(bound))) + time.Millisecond
 		if time.Now().Add(pause).After(deadline) {
-			return fmt.Errorf("%w (turned away for %v: see WithWait)", err, s.wait)
+			return fmt.Errorf("%w (tried for %v: see WithWait)", err, s.wait)
 		}
 		select {
 		case <-time.After(pause):
