@@ -34,8 +34,10 @@ var (
 	ErrDisagree = errors.New("cells: two cells do not see the same events in a request")
 	// ErrNotThisCell says that a store with maps is opened as another cell than it is, or as none.
 	ErrNotThisCell = errors.New("cells: the store is not the cell of the configuration")
+	// ErrFirstMap says that a first map has several owners.
+	ErrFirstMap = errors.New("cells: there is no map yet, and a first one in which several cells have a weight would take for new what any of them has on record; begin with cells_map: 1 and weight: 0 for every cell but one, and raise it when that runs")
 	// ErrHasEvents says that a first map would give away keys that are on record.
-	ErrHasEvents = errors.New("cells: the store has events already, which a first map with several cells would take for new elsewhere; begin with cells_map: 1 and weight: 0 for every other cell, and raise it when that runs")
+	ErrHasEvents = errors.New("cells: the store has events already, which a first map would take for new elsewhere, because another cell has the weight; begin with cells_map: 1 and weight: 0 for every other cell, and raise it when that runs")
 )
 
 // Known is [journal.Reconciler.Known], as it answers within this cell.
@@ -164,10 +166,18 @@ func (c *Cells) introduce(ctx context.Context, told Configured) error {
 	return nil
 }
 
-// checkFirst refuses a first map by which other cells own what may be on record here.
+// checkFirst refuses a first map by which other cells own what may be on record here, or by which this one owns what may be
+// on record in others: by one with a single owner, all that it may have is its own, and the others refuse it if they have any.
 func (c *Cells) checkFirst(ctx context.Context, told Configured, have int64) error {
 	if have > 0 {
 		return nil
+	}
+	owners := 0
+	for _, o := range told.Cells {
+		owners += min(1, int(o.Weight))
+	}
+	if owners > 1 {
+		return ErrFirstMap
 	}
 	return c.checkOwners(ctx, told.Cells)
 }

@@ -40,7 +40,7 @@ func BenchmarkCells(b *testing.B) {
 		w.startAll()
 		numbers := make([]*testCell, len(w.cells))
 		copy(numbers, w.cells)
-		w.awaitMap(1, numbers...)
+		w.awaitMap(int64(w.number), numbers...)
 		for _, c := range w.cells {
 			doors[way] = append(doors[way], c.gateway)
 		}

@@ -63,7 +63,7 @@ func TestCellsLeaveWhatIsListedToItsOwner(t *testing.T) {
 	app := newSink(t)
 	w := newCellWorld(t, app.URL, 1, 1)
 	w.startAll()
-	w.awaitMap(1, w.cells...)
+	w.awaitMap(int64(w.number), w.cells...)
 	a := w.cells[0]
 	cfg, err := a.load()
 	if err != nil {
@@ -93,7 +93,7 @@ func TestCellsStoreEventsWithoutAKeyOnce(t *testing.T) {
 	app := newSink(t)
 	w := newCellWorld(t, app.URL, 1, 1)
 	w.startAll()
-	w.awaitMap(1, w.cells...)
+	w.awaitMap(int64(w.number), w.cells...)
 	a, b := w.cells[0], w.cells[1]
 	a.gateway.cells.stop() // it looks into the store no more by itself, and nobody tells it:
 	a.gate.set(true)
@@ -108,7 +108,7 @@ func TestCellsStoreEventsWithoutAKeyOnce(t *testing.T) {
 	if r, err := w.postTo(client(t), a, "crm", body); err != nil || r.status != http.StatusOK {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if n := a.gateway.cells.Status().Map.Number; n != 2 {
+	if n := a.gateway.cells.Status().Map.Number; n != int64(w.number) {
 		t.Errorf("it placed by map %d alone", n)
 	}
 	app.awaitIDs(t, []string{"", id})

@@ -1,12 +1,15 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/hookonce/hookonce/internal/cells"
 )
 
 // Copies to random doors: one claim, in the cell that owns the key, and one delivery.
@@ -15,7 +18,7 @@ func TestCellsHaveOneClaim(t *testing.T) {
 	app := newSink(t)
 	w := newCellWorld(t, app.URL, 1, 1, 2)
 	w.startAll()
-	w.awaitMap(1, w.cells...)
+	w.awaitMap(int64(w.number), w.cells...)
 	c := client(t)
 	all := ids("evt", 40)
 	var accepted, duplicate sync.Map
@@ -68,7 +71,7 @@ func TestCellsDivideBatches(t *testing.T) {
 	app := newSink(t)
 	w := newCellWorld(t, app.URL, 1, 1, 1)
 	w.startAll()
-	w.awaitMap(1, w.cells...)
+	w.awaitMap(int64(w.number), w.cells...)
 	c := client(t)
 	all := ids("item", 30)
 	owners := map[string]bool{}
@@ -239,10 +242,10 @@ func TestCellsRefuseWhatIsNoMap(t *testing.T) {
 	w.cells[1].weight = 0
 	other := &testCell{world: w, name: "a", dsn: postgresStore(t).DSN, gate: newGate(t)}
 	w.cells[1].weight = 1
-	if err := other.start(); err != nil {
-		t.Fatal(err)
+	if err := other.start(); !errors.Is(err, cells.ErrFirstMap) || !strings.Contains(err.Error(), "weight: 0 for every cell but one") {
+		t.Errorf("a first map with several owners: %v", err)
 	}
-	other.close()
+	a.weight = 0
 	single := configured(postgresStore(t), app.URL)
 	g := start(t, single)
 	if r, err := post(t, client(t), g, single.Sources[0], event("evt")); err != nil || r.status != 200 {
