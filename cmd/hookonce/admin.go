@@ -161,6 +161,14 @@ func (a *adminClient) request(ctx context.Context, method, path string, body io.
 	return req, nil
 }
 
+// patient returns what waits for an answer as long as the context lasts.
+func (a *adminClient) patient() *adminClient {
+	same, client := *a, *a.http
+	client.Timeout = 0
+	same.http = &client
+	return &same
+}
+
 // stream opens an answer that does not end by itself. It begins behind the message with the id after, if that is set.
 func (a *adminClient) stream(ctx context.Context, path, after string) (io.ReadCloser, error) {
 	req, err := a.request(ctx, http.MethodGet, path, nil)
@@ -170,9 +178,7 @@ func (a *adminClient) stream(ctx context.Context, path, after string) (io.ReadCl
 	if after != "" {
 		req.Header.Set("Last-Event-ID", after)
 	}
-	patient := *a.http
-	patient.Timeout = 0
-	res, err := patient.Do(req)
+	res, err := a.patient().http.Do(req)
 	if err != nil {
 		return nil, a.silence(err)
 	}

@@ -29,9 +29,11 @@ The source's configuration says how the API is asked: reconcile: {token: "env:NA
 list has it, under the same key, so that a webhook that comes late is a duplicate; gateways on the store deliver it.
 Both can be broken off and done again without harm.
 
-What the store holds is looked up there. The file of SQLite belongs to the gateway that runs: let that compare, with
-reconcile: {every: 15m}, or stop it meanwhile. Why something that is missing was refused, if it came, is known to
-gateways that run: the one that the configuration's admin names is asked, or those of --admin.
+What the store holds is looked up there. The file of SQLite belongs to the gateway that runs: that one asks the sender
+then, with the token of its own configuration, does what is wanted, and tells what came of it. It needs the role
+operator: an operator's token of the configuration, or HOOKONCE_ADMIN_TOKEN. Why something that is missing was refused,
+if it came, is known to gateways that run. Both are asked of the one that the configuration's admin names, or of
+--admin.
 
 What is on record under another source, from before this one had any event, is left alone: the source may have been
 renamed. --really has it sent again or stored all the same.
@@ -75,10 +77,12 @@ func newReconcileCommand(w *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if ask.Refused, err = asked.refusals(w, cfg); err != nil {
+			gateways, err := asked.clients(w, cfg)
+			if err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			return runReconcile(w, c, cfg, ask, asJSON)
+			ask.Refused = refusalsOf(gateways)
+			return runReconcile(w, c, cfg, gateways, ask, asJSON)
 		},
 	}
 	f := c.Flags()
@@ -89,7 +93,7 @@ func newReconcileCommand(w *env) *cobra.Command {
 	f.BoolVar(&ask.Redeliver, "redeliver", false, "have the sender send again what is missing")
 	f.BoolVar(&ask.Ingest, "ingest", false, "store what is missing as the list has it")
 	f.BoolVar(&ask.Really, "really", false, "do so although another source has the same events on record")
-	f.StringArrayVar(&asked.addresses, "admin", nil, "`URL` of the admin listener of a gateway to ask what was refused; repeatable; "+config.AdminURLVariable+" or the configuration's admin if not set")
+	f.StringArrayVar(&asked.addresses, "admin", nil, "`URL` of the admin listener of a gateway to ask what was refused, or to have compare with SQLite; repeatable; "+config.AdminURLVariable+" or the configuration's admin if not set")
 	f.BoolVar(&asJSON, "json", false, "write the report as JSON")
 	of.declare(f)
 	configFlag(f)
@@ -120,13 +124,13 @@ func readComparison(ask *gateway.Comparison, since, until string, now time.Time)
 	return nil
 }
 
-func runReconcile(w *env, c *cobra.Command, cfg *config.Config, ask gateway.Comparison, asJSON bool) error {
+func runReconcile(w *env, c *cobra.Command, cfg *config.Config, gateways []*adminClient, ask gateway.Comparison, asJSON bool) error {
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt)
 	defer stop()
 	b, err := gateway.OpenBeside(ctx, cfg, gateway.Options{})
 	switch {
 	case errors.Is(err, gateway.ErrInUse):
-		return errors.New("the file of the store belongs to a gateway that runs: let that compare, with reconcile: {every: 15m} at the source, or stop it meanwhile")
+		return reconcileThere(ctx, w, gateways, &ask, asJSON)
 	case err != nil:
 		return err
 	}

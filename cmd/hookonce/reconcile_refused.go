@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/hookonce/hookonce/internal/api"
@@ -20,9 +21,8 @@ type askedGateways struct{ addresses []string }
 // errNoAdmin says that nobody can be asked.
 var errNoAdmin = errors.New("the configuration's admin names no port to ask a gateway at; name it with --admin")
 
-// refusals returns what asks them, once for all keys. An error of it says which gateway did not answer; what others said is there all
-// the same.
-func (a *askedGateways) refusals(w *env, cfg *config.Config) (func(context.Context, string, []string) (map[string]string, error), error) {
+// clients returns what asks them. A token of the configuration is that of an operator, if it has one: which may do all that is asked here.
+func (a *askedGateways) clients(w *env, cfg *config.Config) ([]*adminClient, error) {
 	addresses := a.addresses
 	if of := settings.Lookup(w.environ, config.AdminURLVariable); len(addresses) == 0 && of != "" {
 		addresses = []string{of}
@@ -32,7 +32,8 @@ func (a *askedGateways) refusals(w *env, cfg *config.Config) (func(context.Conte
 	}
 	token := settings.Lookup(w.environ, config.AdminTokenVariable)
 	if len(cfg.AdminTokens) > 0 {
-		token = cmp.Or(token, cfg.AdminTokens[0].Token.Reveal())
+		i := max(0, slices.IndexFunc(cfg.AdminTokens, func(t config.AdminToken) bool { return t.Role == config.RoleOperator }))
+		token = cmp.Or(token, cfg.AdminTokens[i].Token.Reveal())
 	}
 	var clients []*adminClient
 	for _, address := range addresses {
@@ -42,19 +43,25 @@ func (a *askedGateways) refusals(w *env, cfg *config.Config) (func(context.Conte
 		}
 		clients = append(clients, newAdminClient(u, token))
 	}
+	return clients, nil
+}
+
+// refusalsOf returns what asks gateways why requests were refused, once for all keys. An error of it says which gateway did not answer;
+// what others said is there all the same.
+func refusalsOf(gateways []*adminClient) func(context.Context, string, []string) (map[string]string, error) {
 	var why map[string]string
 	var failed error
 	return func(ctx context.Context, source string, _ []string) (map[string]string, error) {
 		if why == nil {
-			if why = map[string]string{}; len(clients) == 0 {
+			if why = map[string]string{}; len(gateways) == 0 {
 				failed = errNoAdmin
 			}
-			for _, client := range clients {
-				failed = errors.Join(failed, client.refused(ctx, source, why))
+			for _, gateway := range gateways {
+				failed = errors.Join(failed, gateway.refused(ctx, source, why))
 			}
 		}
 		return why, failed
-	}, nil
+	}
 }
 
 // refused fills in why the gateway refused requests to the source, by the key that they would have had: the last refusal counts. Nobody

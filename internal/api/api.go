@@ -23,6 +23,8 @@ const (
 	writeTime   = 20 * time.Second // for one change, however many transactions it takes
 	recordTime  = 5 * time.Second  // for the record of what was done already
 	maxInFlight = 2                // questions at once, so that asking never takes the store's connections from events
+	compareTime = 30 * time.Minute // for asking a sender for what it made, and for acting on it
+	maxCompared = 2                // sources at once, which wait for their senders and hold up to 64 MiB of bodies each
 	maxTests    = 2                // test messages at once, which wait for others than the store and so take no turn of questions
 )
 
@@ -33,6 +35,7 @@ type api struct {
 	opt      Options
 	turns    chan struct{}
 	tests    chan struct{}
+	compared chan struct{}
 	attended attended
 }
 
@@ -48,7 +51,7 @@ func New(o Options) http.Handler {
 		o.Payloads = func() Form { return FormOff }
 	}
 	o.Logger = loglimit.Bound(o.Logger)
-	a := &api{opt: o, turns: make(chan struct{}, maxInFlight), tests: make(chan struct{}, maxTests)}
+	a := &api{opt: o, turns: make(chan struct{}, maxInFlight), tests: make(chan struct{}, maxTests), compared: make(chan struct{}, maxCompared)}
 	mux := http.NewServeMux()
 	a.register(humago.New(mux, document(o.Version)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -82,6 +85,7 @@ func (a *api) register(h huma.API) {
 	get(h, "list-refusals", "/sources/{name}/refusals", "List the last requests to a source that were refused, and why", a.refusals)
 	get(h, "list-missing", "/sources/{name}/missing", "List what a sender made and never arrived, as gateways found", a.missing)
 	post(h, "dismiss-missing", "/sources/{name}/missing/dismiss", "Say that what never arrived need not be told any more", a.dismiss)
+	huma.Register(h, compareOperation(), a.compare)
 	post(h, "look-at-event", "/events/{id}"+payloadPath, "Look at the body or the headers of an event, which is on record", a.look)
 	get(h, "list-sources", "/sources", "List sources", a.sources)
 	get(h, "list-destinations", "/destinations", "List destinations, with health, pause and backlog, and the gateways that deliver to them", a.destinations)

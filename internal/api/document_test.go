@@ -31,7 +31,7 @@ func TestDocument(t *testing.T) {
 		"post /api/v1/alerts/acknowledge", "post /api/v1/alerts/channels/{name}/test", "post /api/v1/alerts/silences", "post /api/v1/alerts/silences/{id}/end",
 		"post /api/v1/destinations/{name}/pause", "post /api/v1/destinations/{name}/resume",
 		"post /api/v1/events/{id}/payload", "post /api/v1/events/{id}/replay", "post /api/v1/events/{source}/{key}/replay", "post /api/v1/reload", "post /api/v1/replay",
-		"post /api/v1/sources/{name}/missing/dismiss",
+		"post /api/v1/sources/{name}/missing/dismiss", "post /api/v1/sources/{name}/reconcile",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("paths %q, want %q", got, want)

@@ -7,12 +7,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Refused says why a reload changed nothing.
+// Refused says why something was not done.
 type Refused struct {
 	Detail string
-	// Faults are those of the configuration, each with its place.
+	// Faults are those of the configuration, each with its place, where it is at fault.
 	Faults []string
-	// Invalid is set if the configuration is at fault, and not what runs.
+	// Invalid is set if what was asked for, or the configuration, is at fault, and not what runs.
 	Invalid bool
 }
 

@@ -104,17 +104,28 @@ func (b *Beside) Reconcile(ctx context.Context, c Comparison) (*reconcile.Report
 	if r == nil {
 		return nil, err
 	}
-	record, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
+	return r, errors.Join(err, conclude(ctx, b.store, c, r, err == nil, "hookonce reconcile", b.opt.Now()))
+}
+
+// concluder is what remembers what a comparison did.
+type concluder interface {
+	journal.MissingKeeper
+	RecordAudit(ctx context.Context, a journal.Audit) error
+}
+
+// conclude puts on record, also if ctx ended, what a comparison did, and on whose account. through says that it came to its end.
+func conclude(ctx context.Context, store concluder, c Comparison, r *reconcile.Report, through bool, by string, now time.Time) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
-	for _, a := range recovered(c.Source, "hookonce reconcile", r.Redelivered, r.Stored, b.opt.Now()) {
-		if failed := b.store.RecordAudit(record, a); failed != nil {
+	for _, a := range recovered(c.Source, by, r.Redelivered, r.Stored, now) {
+		if failed := store.RecordAudit(ctx, a); failed != nil {
 			err = errors.Join(err, fmt.Errorf("what was done is not in the audit log: %w", failed))
 		}
 	}
-	if err == nil && c.Until.IsZero() && r.Missing == r.Stored+r.Arrived && len(r.Undelivered) == 0 {
-		err = foundNothing(record, b.store, r, "hookonce reconcile", b.opt.Now())
+	if through && err == nil && c.Until.IsZero() && r.Missing == r.Stored+r.Arrived && len(r.Undelivered) == 0 {
+		err = foundNothing(ctx, store, r, by, now)
 	}
-	return r, err
+	return err
 }
 
 // foundNothing ends the count of events that gateways found missing and that there was no room for, if the run looked at all of

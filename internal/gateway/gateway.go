@@ -203,6 +203,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.overview = overview.New(g.overviewOptions())
 	g.alerting = alerting.New(g.alertingOptions())
 	g.tail = tail.New(g.store, g.opt.Now)
+	g.reconciling.ctx, g.reconciling.stop = context.WithCancelCause(context.Background())
 	admin := g.adminMux(g.readiness, api.New(g.apiOptions()))
 	g.opened.Store(true)
 	g.serve(g.admin, admin)
@@ -320,6 +321,7 @@ func (g *Gateway) apiOptions() api.Options {
 			changed, err := g.Reload(ctx, by)
 			return changed, refusal(err)
 		},
+		Compare: g.compareNow,
 		Field:   func(source, name string) (api.Reader, error) { return fieldReader(g.config(), source, name) },
 		Version: g.opt.Version,
 		Now:     g.opt.Now,

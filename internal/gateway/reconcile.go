@@ -18,8 +18,9 @@ import (
 
 // reconciling compares sources with their senders' lists while a gateway runs. Nothing if it has not begun.
 type reconciling struct {
-	stop func()
-	done chan struct{}
+	ctx  context.Context // of all that is under way, on the schedule or because somebody asked
+	stop context.CancelCauseFunc
+	done chan struct{} // closed when the schedule has ended; nil if it has not begun
 }
 
 // planReconcile turns what a source says of its sender's list into a source of the schedule.
@@ -46,11 +47,10 @@ func (g *Gateway) reconcile() {
 		Store: g.store, Ledger: onRecord{g.known}, Sources: g.reconciled, Transport: senders{g},
 		Found: g.foundMissing, Now: g.opt.Now, Logger: g.opt.strange, Registerer: g.opt.Registry,
 	})
-	ctx, cancel := context.WithCancel(context.Background())
-	g.reconciling = reconciling{cancel, make(chan struct{})}
+	g.reconciling.done = make(chan struct{})
 	go func() {
 		defer close(g.reconciling.done)
-		compare.Run(ctx)
+		compare.Run(g.reconciling.ctx)
 	}()
 }
 
@@ -86,10 +86,12 @@ func recovered(source, by string, redelivered, stored int, now time.Time) (all [
 	return all
 }
 
-// close ends what is under way, which another gateway goes on with.
+// close ends what is under way, which another gateway goes on with. Who asked is told so: the admin listener waits for that.
 func (r *reconciling) close() {
 	if r.stop != nil {
-		r.stop()
+		r.stop(ErrStopping)
+	}
+	if r.done != nil {
 		<-r.done
 	}
 }

@@ -40,7 +40,7 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 	run, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var holding sync.WaitGroup
-	holding.Go(func() { s.hold(run, stop, src.Name, mark.Token) })
+	holding.Go(func() { hold(run, stop, s.opt.Store, s.opt.Now, src.Name, mark.Token) })
 	since, late := s.since(src, mark, now)
 	report, err := reconcile.Run(run, reconcile.Options{
 		Source: src.Name, Provider: src.Provider, With: src.With, Token: src.Token, Types: src.Types,
@@ -84,26 +84,26 @@ func (s *Schedule) since(src Source, mark journal.Mark, now time.Time) (since ti
 }
 
 // hold keeps the lease until ctx ends, and ends it if the mark is somebody else's.
-func (s *Schedule) hold(ctx context.Context, stop context.CancelCauseFunc, source string, token int64) {
+func hold(ctx context.Context, stop context.CancelCauseFunc, store Marks, now func() time.Time, source string, token int64) {
 	tick := time.NewTicker(leaseTime / 4)
 	defer tick.Stop()
-	until := s.opt.Now().Add(leaseTime)
+	until := now().Add(leaseTime)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		lease := s.opt.Now().Add(leaseTime)
+		lease := now().Add(leaseTime)
 		ask, cancel := context.WithTimeout(ctx, askTime)
-		held, err := s.opt.Store.AdvanceMark(ask, source, token, journal.MarkAdvance{Lease: lease})
+		held, err := store.AdvanceMark(ask, source, token, journal.MarkAdvance{Lease: lease})
 		cancel()
 		switch {
 		case err == nil && held:
 			until = lease
 		case err == nil:
 			stop(errTaken)
-		case !s.opt.Now().Before(until):
+		case !now().Before(until):
 			stop(errUnheard)
 		}
 	}
