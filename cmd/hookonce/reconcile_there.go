@@ -35,7 +35,10 @@ func reconcileThere(ctx context.Context, w *env, gateways []*adminClient, ask *g
 		question.Until = &ask.Until
 	}
 	return tellReconciled(ctx, w, asJSON, func(func(reconcile.Progress)) (*reconcile.Report, error) {
-		var found api.ComparisonResult
+		var found struct {
+			Report *reconcile.Report
+			Error  string
+		}
 		err := g.call(ctx, http.MethodPost, "/sources/"+segment(ask.Source)+"/reconcile", question, &found)
 		switch {
 		case ctx.Err() != nil:

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/overview"
-	"github.com/hookonce/hookonce/internal/reconcile"
 	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/tail"
 	"github.com/hookonce/hookonce/internal/tally"
@@ -48,8 +48,9 @@ type Options struct {
 	// why nothing did.
 	Reload func(ctx context.Context, by string) (changed []string, err error)
 	// Compare asks the sender of a source on somebody's account what it made, with the token of the configuration that runs, and
-	// acts on what never arrived. What it found is returned with an error, too; a [Refused] says why nothing was asked.
-	Compare func(ctx context.Context, by, source string, c Comparison) (*reconcile.Report, error)
+	// acts on what never arrived. The report of what it found, as JSON, is returned with an error, too; a [Refused] says why nothing
+	// was asked.
+	Compare func(ctx context.Context, by, source string, c Comparison) (report json.RawMessage, err error)
 	// Self is this process, as it tells the others on the store of itself. Seen and View are not looked at.
 	Self journal.Gateway
 	// Overview returns how all stands at the moment, see [overview.Overview.Snapshot].

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +14,6 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/hookonce/hookonce/internal/loglimit"
-	"github.com/hookonce/hookonce/internal/reconcile"
 )
 
 // Actions on what never arrived.
@@ -34,8 +34,8 @@ type Comparison struct {
 
 // ComparisonResult is what was found and done.
 type ComparisonResult struct {
-	Report *reconcile.Report `json:"report" doc:"The first 10000 events of each kind are listed, and all are counted."`
-	Error  string            `json:"error,omitempty" doc:"Why it did not come to its end; the report has what was found and done until then. Missing: it did."`
+	Report json.RawMessage `json:"report" doc:"As hookonce reconcile --json writes it. The first 10000 events of each kind are listed, and all are counted."`
+	Error  string          `json:"error,omitempty" doc:"Why it did not come to its end; the report has what was found and done until then. Missing: it did."`
 }
 
 type compareInput struct {
@@ -91,7 +91,7 @@ func (a *api) compare(ctx context.Context, in *compareInput) (*answer[Comparison
 		out.Body.Error = err.Error()
 	}
 	loglimit.Unbound(a.opt.Logger).LogAttrs(ctx, slog.LevelInfo, "api: a source was compared with its sender's list", slog.String("source", in.Name), slog.String("action", in.Body.Action),
-		slog.Int("missing", r.Missing), slog.Int("redelivered", r.Redelivered), slog.Int("stored", r.Stored), slog.String("by", actor(ctx)), slog.String("error", out.Body.Error))
+		slog.String("by", actor(ctx)), slog.String("error", out.Body.Error))
 	return out, nil
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -9,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/hookonce/hookonce/internal/reconcile"
 )
 
 // patientWriter notes the deadlines of a connection.
@@ -23,10 +22,10 @@ func (w *patientWriter) SetReadDeadline(at time.Time) error  { w.read = at; retu
 func (w *patientWriter) SetWriteDeadline(at time.Time) error { w.write = at; return nil }
 
 // comparing returns what answers a request to compare, by a comparison that does this.
-func comparing(compare func(ctx context.Context) (*reconcile.Report, error)) func() *patientWriter {
+func comparing(compare func(ctx context.Context) (json.RawMessage, error)) func() *patientWriter {
 	h := New(Options{
 		Sources: func() []Source { return []Source{{Name: "billing"}} },
-		Compare: func(ctx context.Context, _, _ string, _ Comparison) (*reconcile.Report, error) { return compare(ctx) },
+		Compare: func(ctx context.Context, _, _ string, _ Comparison) (json.RawMessage, error) { return compare(ctx) },
 	})
 	return func() *patientWriter {
 		w := &patientWriter{ResponseRecorder: httptest.NewRecorder(), read: time.Now()}
@@ -40,9 +39,9 @@ func comparing(compare func(ctx context.Context) (*reconcile.Report, error)) fun
 // A comparison may take longer than the listener gives other requests, half an hour at most; so many run at once.
 func TestCompareTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asks := comparing(func(ctx context.Context) (*reconcile.Report, error) {
+		asks := comparing(func(ctx context.Context) (json.RawMessage, error) {
 			<-ctx.Done()
-			return &reconcile.Report{Source: "billing", Missing: 3}, context.Cause(ctx)
+			return json.RawMessage(`{"missing":3}`), context.Cause(ctx)
 		})
 		began := time.Now()
 		done := make(chan *patientWriter, maxCompared)
@@ -80,7 +79,7 @@ func TestCompareRefuses(t *testing.T) {
 		"busy":           {&Refused{Detail: "it is being compared"}, http.StatusConflict, "it is being compared"},
 		"the store":      {errors.New("disk of the bank"), http.StatusServiceUnavailable, "the log says more"},
 	} {
-		w := comparing(func(context.Context) (*reconcile.Report, error) { return nil, c.err })()
+		w := comparing(func(context.Context) (json.RawMessage, error) { return nil, c.err })()
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.says) || strings.Contains(w.Body.String(), "bank") {
 			t.Errorf("%s: answered %d %s", name, w.Code, w.Body)
 		}

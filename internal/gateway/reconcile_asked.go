@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -15,7 +16,18 @@ import (
 
 // compareNow compares a source because somebody asks for it, who says when and what to do, and nothing of the events: the sender
 // alone is asked for those, with the token of the configuration that runs. It implements [api.Options.Compare].
-func (g *Gateway) compareNow(ctx context.Context, by, source string, asked api.Comparison) (r *reconcile.Report, err error) {
+func (g *Gateway) compareNow(ctx context.Context, by, source string, asked api.Comparison) (json.RawMessage, error) {
+	r, err := g.compareAsked(ctx, by, source, asked)
+	if r == nil {
+		return nil, err
+	}
+	g.opt.Logger.Info("reconcile: a source was compared because somebody asked", "source", source, "by", by, "listed", r.Listed, "missing", r.Missing,
+		"redelivered", r.Redelivered, "stored", r.Stored, "failed", r.Failed)
+	text, failed := json.Marshal(r)
+	return text, errors.Join(err, failed)
+}
+
+func (g *Gateway) compareAsked(ctx context.Context, by, source string, asked api.Comparison) (r *reconcile.Report, err error) {
 	p := &g.wired.Load().plan
 	if _, err := p.comparable(source); err != nil {
 		return nil, &api.Refused{Detail: err.Error(), Invalid: true}

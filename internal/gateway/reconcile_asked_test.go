@@ -15,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
+	"github.com/hookonce/hookonce/internal/reconcile"
 	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
 	"github.com/hookonce/hookonce/internal/settings"
 )
@@ -33,6 +34,12 @@ func startAsked(t *testing.T, s config.Source) *Gateway {
 	return start(t, cfg)
 }
 
+// foundOut is an answer to a comparison.
+type foundOut struct {
+	Report *reconcile.Report
+	Error  string
+}
+
 // comparison is a request for the last hour of a source.
 func comparison(token, source, action string) call {
 	return call{method: http.MethodPost, path: "/api/v1/sources/" + source + "/reconcile", token: token,
@@ -40,7 +47,7 @@ func comparison(token, source, action string) call {
 }
 
 // compare expects a comparison that came to its end.
-func (c call) compare(t *testing.T, g *Gateway) (found api.ComparisonResult) {
+func (c call) compare(t *testing.T, g *Gateway) (found foundOut) {
 	t.Helper()
 	if res := c.do(t, g, &found); res.StatusCode != http.StatusOK || found.Report == nil || found.Error != "" {
 		t.Fatalf("%s answered %d %+v", c.path, res.StatusCode, found)
@@ -164,14 +171,14 @@ func TestComparesOneAtATime(t *testing.T) {
 	slow.Store(true)
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()
-	answers := make(chan api.ComparisonResult, 1)
+	answers := make(chan foundOut, 1)
 	ask := func(ctx context.Context) {
 		c := comparison(operatorsToken, "billing", "ingest")
 		body, _ := json.Marshal(c.body)
 		req, _ := http.NewRequestWithContext(ctx, c.method, "http://"+g.AdminAddr().String()+c.path, bytes.NewReader(body))
 		req.Header.Set("Authorization", "Bearer "+operatorsToken)
 		req.Header.Set("Content-Type", "application/json")
-		var found api.ComparisonResult
+		var found foundOut
 		if res, err := client(t).Do(req); err == nil {
 			_ = json.NewDecoder(res.Body).Decode(&found)
 			res.Body.Close()
@@ -196,7 +203,7 @@ func TestComparesOneAtATime(t *testing.T) {
 	<-answers
 	slow.Store(false)
 	for late := time.Now().Add(patience); ; { // the mark is given back a moment later
-		var found api.ComparisonResult
+		var found foundOut
 		if res := comparison(operatorsToken, "billing", "report").do(t, g, &found); res.StatusCode == http.StatusOK {
 			if found.Report.Missing != 1 {
 				t.Errorf("what was broken off stored something: %+v", found.Report)
