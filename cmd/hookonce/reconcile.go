@@ -232,6 +232,7 @@ func printReconciled(w *env, r *reconcile.Report, brokenOff bool) {
 		{"redelivered", r.Redelivered, "are sent again by the sender"},
 		{"stored", r.Stored, "were stored and are delivered"},
 		{"arrived", r.Arrived, "came by themselves meanwhile"},
+		{"elsewhere", r.Elsewhere, "belong to another cell: compare there"},
 		{"failed", r.Failed, "could not be recovered"},
 	} {
 		if count.n > 0 || count.about == "" {

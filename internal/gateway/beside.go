@@ -154,7 +154,7 @@ func (b *Beside) ingest(ctx context.Context, ev hookonce.Event) (stored bool, er
 			err = p.Stranger()
 		}
 		if err != nil {
-			return false, err
+			return false, notOurs(err)
 		}
 		entry.CellMap = p.Map
 	}

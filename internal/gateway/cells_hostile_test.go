@@ -13,6 +13,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/reconcile"
 )
 
 // Whoever takes the store of a cell for another one, or for none, would accept past the fence: it is told what to write.
@@ -81,7 +82,7 @@ func TestCellsLeaveWhatIsListedToItsOwner(t *testing.T) {
 		switch owner := w.owner("orders", id); {
 		case owner == a && (err != nil || !stored):
 			t.Errorf("%s, which is its own: %t, %v", id, stored, err)
-		case owner != a && (stored || !errors.Is(err, cells.ErrElsewhere) || !strings.Contains(err.Error(), owner.name)):
+		case owner != a && (stored || !errors.Is(err, reconcile.ErrElsewhere) || !strings.Contains(err.Error(), owner.name)):
 			t.Errorf("%s, which is the other cell's: %t, %v", id, stored, err)
 		}
 	}

@@ -2,12 +2,15 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/reconcile"
@@ -129,7 +132,15 @@ func refused(last []refusals.Refusal, keys []string) map[string]string {
 // ingestListed stores an event from a list, which is delivered then as any other.
 func (g *Gateway) ingestListed(ctx context.Context, ev hookonce.Event) (stored bool, err error) {
 	result, err := g.handler.Ingest(ctx, &ev)
-	return result.Status == journal.Accepted && err == nil, err
+	return result.Status == journal.Accepted && err == nil, notOurs(err)
+}
+
+// notOurs says of an error that the event is another cell's to whoever compares.
+func notOurs(err error) error {
+	if errors.Is(err, cells.ErrElsewhere) {
+		return fmt.Errorf("%w: %w", reconcile.ErrElsewhere, err)
+	}
+	return err
 }
 
 // senders carries requests to the APIs of senders, where deliveries may go.

@@ -42,6 +42,8 @@ func (r *run) count(m *Missing) {
 		r.report.Stored++
 	case Arrived:
 		r.report.Arrived++
+	case Elsewhere:
+		r.report.Elsewhere++
 	case Failed:
 		r.report.Failed++
 		if r.report.Failures == nil {
@@ -115,6 +117,8 @@ func (r *run) store(ctx context.Context, p *pending) error {
 	}
 	stored, err := r.opts.Ingest(ctx, event)
 	switch {
+	case errors.Is(err, ErrElsewhere):
+		p.missing.Outcome, p.missing.Why = Elsewhere, err.Error()
 	case err != nil:
 		return p.missing.fail(ctx, fmt.Errorf("storing it: %w", err))
 	case stored:

@@ -245,6 +245,24 @@ func TestIngest(t *testing.T) {
 	})
 }
 
+// What belongs to another cell is neither stored, nor on record, nor failed.
+func TestIngestElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{})
+		w.server.Add(entries(3)...)
+		w.opts.Ingest = func(ctx context.Context, event hookonce.Event) (bool, error) {
+			if event.Key == "evt_001" {
+				return false, fmt.Errorf("%w: us", reconcile.ErrElsewhere)
+			}
+			return w.ledger.ingest(ctx, event)
+		}
+		r := w.mustRun()
+		if r.Stored != 2 || r.Elsewhere != 1 || r.Arrived+r.Failed != 0 || r.Events[1].Outcome != reconcile.Elsewhere || !strings.HasSuffix(r.Events[1].Why, "us") {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
 // TestIngestFails goes on with the others.
 func TestIngestFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,9 @@ var ErrLies = errors.New("the list cannot be right")
 // ErrRights says that the token is not accepted, or may not do what was asked.
 var ErrRights = errors.New("the token does not permit it")
 
+// ErrElsewhere is for [Options.Ingest]: the event belongs to another cell, and was not stored.
+var ErrElsewhere = errors.New("the event is another cell's")
+
 // AnswerError says that the sender's API answered with something else than success.
 type AnswerError struct {
 	// Doing says what was asked for.

@@ -183,6 +183,8 @@ const (
 	Stored Outcome = "stored"
 	// Arrived: it came by itself in the meantime, and was not stored.
 	Arrived Outcome = "arrived"
+	// Elsewhere: it belongs to another cell, where it is missing as well, and was not stored: see Why.
+	Elsewhere Outcome = "elsewhere"
 	// Failed: see Why.
 	Failed Outcome = "failed"
 )
@@ -235,10 +237,11 @@ type Report struct {
 	Events      []Missing `json:"events"`
 	Undelivered []Missing `json:"undelivered,omitempty"`
 
-	// Redelivered, Stored and Arrived count outcomes, and Failures the reasons of those that failed, fifty of them at most.
+	// Redelivered, Stored, Arrived, Elsewhere and Failed count outcomes, and Failures the reasons of those that failed, fifty of them at most.
 	Redelivered int            `json:"redelivered,omitempty"`
 	Stored      int            `json:"stored,omitempty"`
 	Arrived     int            `json:"arrived,omitempty"`
+	Elsewhere   int            `json:"elsewhere,omitempty"`
 	Failed      int            `json:"failed,omitempty"`
 	Failures    map[string]int `json:"failures,omitempty"`
 }

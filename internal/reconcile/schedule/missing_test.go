@@ -89,8 +89,8 @@ func TestAskedIsOnRecord(t *testing.T) {
 
 // A run that failed leaves on record what it found until then.
 func TestFailedRunIsOnRecord(t *testing.T) {
-	r := &reconcile.Report{Missing: 5, Stored: 2, Arrived: 1, Since: time.Unix(1000, 0), Window: time.Hour, Events: []reconcile.Missing{
-		{Key: "evt_1", Outcome: reconcile.Failed, Why: "the API answered 500", Refused: "its signature is wrong"}, {Key: "evt_2", Outcome: reconcile.Stored}},
+	r := &reconcile.Report{Missing: 7, Stored: 2, Arrived: 1, Elsewhere: 2, Since: time.Unix(1000, 0), Window: time.Hour, Events: []reconcile.Missing{
+		{Key: "evt_1", Outcome: reconcile.Failed, Why: "the API answered 500", Refused: "its signature is wrong"}, {Key: "evt_2", Outcome: reconcile.Stored}, {Key: "evt_3", Outcome: reconcile.Elsewhere}},
 		Undelivered: []reconcile.Missing{{Entry: "7"}, {Entry: "8", Outcome: reconcile.Redelivered}}}
 	now := time.Unix(5000, 0)
 	f := finding(&Source{Remembered: 2 * time.Hour}, r, now)
@@ -98,7 +98,7 @@ func TestFailedRunIsOnRecord(t *testing.T) {
 		return journal.MissingEvent{Key: key, Entry: entry, Why: why, Found: now, Expires: now.Add(time.Hour)}
 	}
 	want := &journal.Finding{At: now, From: r.Since, Expires: now.Add(time.Hour), Missing: []journal.MissingEvent{at("evt_1", "", "the API answered 500"), at("", "7", "")},
-		Beyond: 1} // three are not named, of which one was stored and one came
+		Beyond: 1} // four are not named, of which one was stored, one came and one is another cell's
 	if fmt.Sprintf("%+v", f) != fmt.Sprintf("%+v", want) {
 		t.Errorf("the finding is %+v\nwant %+v", f, want)
 	}

@@ -136,17 +136,18 @@ func (s *Schedule) record(ctx context.Context, src *Source, mark journal.Mark, f
 }
 
 // finding is what is missing after a run: what it could store is on record, and nobody can say more of an event without a key that
-// the sender said it would send again.
+// the sender said it would send again. What is another cell's is on record there when that one compares, and could not be seen to
+// be over here.
 func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
 	keep := cmp.Or(src.Remembered, r.Window, unsaidWindow)
 	if r.Window > 0 {
 		keep = min(keep, r.Window)
 	}
 	f := &journal.Finding{At: now, From: r.Since, Expires: now.Add(keep)}
-	named := 0 // of those that are on record by now
+	named := 0 // of those that are on record by now, or are another cell's
 	for m := range listed(r) {
 		switch {
-		case m.Outcome == reconcile.Stored || m.Outcome == reconcile.Arrived:
+		case m.Outcome == reconcile.Stored || m.Outcome == reconcile.Arrived || m.Outcome == reconcile.Elsewhere:
 			named++
 			continue
 		case m.Key == "" && m.Outcome == reconcile.Redelivered:
@@ -161,16 +162,16 @@ func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
 		}
 		f.Missing = append(f.Missing, one)
 	}
-	f.Beyond = int64(max(0, r.Missing-len(r.Events)-(r.Stored+r.Arrived-named)))
+	f.Beyond = int64(max(0, r.Missing-len(r.Events)-(r.Stored+r.Arrived+r.Elsewhere-named)))
 	return f
 }
 
 // settled is the time before which all was compared, and done what had to be: an event that could not be recovered, or that the
 // sender was asked for, is looked at again until it is on record or [insist] has passed.
 func settled(r *reconcile.Report, now time.Time) time.Time {
-	open, through := r.Failed+r.Redelivered, r.Settled
+	open, through := r.Failed+r.Redelivered+r.Elsewhere, r.Settled
 	for m := range listed(r) {
-		if m.Outcome != reconcile.Failed && m.Outcome != reconcile.Redelivered {
+		if m.Outcome != reconcile.Failed && m.Outcome != reconcile.Redelivered && m.Outcome != reconcile.Elsewhere {
 			continue
 		}
 		open--

@@ -591,6 +591,7 @@ func TestSettled(t *testing.T) {
 		"all is well":           {reconcile.Report{Stored: 1, Events: []reconcile.Missing{{Outcome: reconcile.Stored, Time: ago(time.Hour)}}}, lag},
 		"one failed":            {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(time.Hour))}}, time.Hour},
 		"one failed and is old": {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(30 * time.Hour))}}, insist},
+		"one is elsewhere":      {reconcile.Report{Elsewhere: 1, Events: []reconcile.Missing{{Outcome: reconcile.Elsewhere, Time: ago(time.Hour)}}}, time.Hour},
 		"without a time":        {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(time.Time{})}}, lag},
 		"without a key":         {reconcile.Report{Failed: 1, Undelivered: []reconcile.Missing{failed(ago(2 * time.Hour))}}, 2 * time.Hour},
 		"not named":             {reconcile.Report{Failed: 2, Events: []reconcile.Missing{failed(ago(time.Hour))}}, 3 * time.Hour},
