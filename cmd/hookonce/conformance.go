@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -85,7 +83,6 @@ func targetOf(w *env, c *cobra.Command, redis string) (t conformance.Target, err
 	if t, err = conformance.Parse(text); err != nil {
 		return t, &usageError{c.CommandPath(), err}
 	}
-	t.Name = throwawayName()
 	if schema := c.Flags().Lookup("schema"); schema.Changed {
 		t.Name = written(schema)
 	}
@@ -94,13 +91,6 @@ func targetOf(w *env, c *cobra.Command, redis string) (t conformance.Target, err
 
 // written is what somebody wrote for the flag.
 func written(f *pflag.Flag) string { return f.Value.String() }
-
-// throwawayName is one that nobody has.
-func throwawayName() string {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // which never fails
-	return "hookonce_conformance_" + hex.EncodeToString(b[:])
-}
 
 func printCase(to io.Writer, c conformance.Case) {
 	fmt.Fprintf(to, "%-8s %s (%.2fs)\n", c.Result, clean(c.Name), c.Seconds)

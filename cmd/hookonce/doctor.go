@@ -26,8 +26,9 @@ It reads the configuration as serve does. A program that uses the library names 
 
 With --conformance it is the engine that is looked at, and no tables of yours: all suites that hold
 the stores to their promises are run against the server that --store or --redis names, in a schema,
-database, folder or prefix of their own there, which is made and removed, also after Ctrl-C. That
-takes a minute or two, some dozens of connections, and the right to create a schema (PostgreSQL) or
+database, folder or prefix of their own there, which is made and removed, also after Ctrl-C. Its name
+is hookonce_conformance_ and a random part; --schema hookonce_conformance_NAME puts a name between
+them, and any other is refused, because it might be that of tables which are in use. That takes a minute or two, some dozens of connections, and the right to create a schema (PostgreSQL) or
 a database (MySQL, MariaDB). No configuration is read. --json writes a report that can be sent to
 others: it names no host and no password.
 

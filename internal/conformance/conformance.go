@@ -38,8 +38,9 @@ type Target struct {
 	// URL leads to the engine, with the password: a postgres:// or redis:// URL, the driver's DSN for MySQL, and the
 	// path of a file for SQLite.
 	URL string
-	// Name is that of the throwaway place: a database of MySQL, a folder beside SQLite's file, what the names of
-	// schemas begin with in Postgres, and keys in Redis. Nothing must be there.
+	// Name is what the name of the throwaway place begins with; [Examine] appends a random part. It begins with [Prefix]
+	// and an underscore; empty: it is Prefix. The place is a database of MySQL, a folder beside SQLite's file, schemas
+	// whose names begin alike in Postgres, and keys in Redis.
 	Name string
 	// Cases is a pattern as go test -run has it: only cases whose names match are run. Empty: all.
 	Cases string
@@ -113,7 +114,8 @@ const cleaning = 2 * time.Minute
 // what was made could not be removed: then the report is there as well. When ctx ends, the suites are ended, and what they
 // made is removed.
 func Examine(ctx context.Context, target Target, o Options) (report *Report, err error) {
-	if err := target.named(); err != nil {
+	target, err = target.throwaway()
+	if err != nil {
 		return nil, err
 	}
 	p, err := placeOf(target)
@@ -145,7 +147,7 @@ func Examine(ctx context.Context, target Target, o Options) (report *Report, err
 func placeOf(target Target) (place, error) {
 	switch target.Kind {
 	case Postgres:
-		return postgresPlace{target}, nil
+		return newPostgresPlace(target), nil
 	case MySQL:
 		return mysqlPlace{target}, nil
 	case SQLite:
@@ -196,7 +198,7 @@ func (r *run) suites(ctx context.Context) {
 	switch cause := context.Cause(ctx); {
 	case cause != nil:
 		r.report.Aborted = r.hide(cause).Error()
-	case errors.As(err, &exit) && exit.ExitCode() == 1 && len(running) == 0: // cases failed
+	case errors.As(err, &exit) && exit.ExitCode() == 1 && len(running) == 0 && r.report.Failed > 0: // cases failed
 	case err != nil:
 		r.report.Aborted = fmt.Sprintf("the suites ended too soon (%v): %s", err, r.masked(lastWords(dying.String())))
 	}

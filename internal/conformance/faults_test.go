@@ -134,7 +134,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			t.Parallel()
 			dsn := pgtest.DSN(t)
 			exec(t, dsn, p.setup...)
-			target := conformance.Target{Kind: conformance.Postgres, URL: pgproxy.New(t, dsn, p.fault), Name: "planted", Cases: "^engine$"}
+			target := conformance.Target{Kind: conformance.Postgres, URL: pgproxy.New(t, dsn, p.fault), Name: conformance.Prefix + "_planted", Cases: "^engine$"}
 			if *allSuites {
 				target.Cases = ""
 			}
@@ -167,7 +167,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 func TestASoundEngineConforms(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
-	target := conformance.Target{Kind: conformance.Postgres, URL: pgproxy.New(t, dsn, rewrite()), Name: "sound", Cases: "^(engine|faults|history)$"}
+	target := conformance.Target{Kind: conformance.Postgres, URL: pgproxy.New(t, dsn, rewrite()), Name: conformance.Prefix + "_sound", Cases: "^(engine|faults|history)$"}
 	if *allSuites {
 		target.Cases = ""
 	}
@@ -175,7 +175,7 @@ func TestASoundEngineConforms(t *testing.T) {
 	if !report.Conforms() || report.Passed < 50 {
 		t.Errorf("%+v", report)
 	}
-	if left := query[int](t, dsn, `SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'sound%'`); left != 0 {
+	if left := query[int](t, dsn, `SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'hookonce_conformance_%'`); left != 0 {
 		t.Errorf("%d schemas are left", left)
 	}
 }

@@ -74,7 +74,7 @@ func (p mysqlPlace) prepare(ctx context.Context) error {
 			return err
 		}
 		if there > 0 {
-			return fmt.Errorf("there is a database %s already, and nothing that is there is touched: name another with --schema, or drop it if an earlier run left it", p.Name)
+			return fmt.Errorf("there is a database %s already, and nothing that is there is touched: try again, for another name", p.Name)
 		}
 		if _, err := db.ExecContext(ctx, "CREATE DATABASE `"+p.Name+"` CHARACTER SET utf8mb4"); err != nil {
 			return fmt.Errorf("the suites need a database of their own, and this user may not make it: GRANT ALL ON `hookonce\\_conformance\\_%%`.* TO the user: %w", err)

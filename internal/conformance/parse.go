@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -26,14 +27,24 @@ func Parse(text string) (Target, error) {
 	return Target{Kind: kind, URL: text}, nil
 }
 
-// maxName is how long a name may be, so that there is room for what is appended.
-const maxName = 32
+// Prefix is what the names of all places begin with, so that none can be that of tables which somebody uses.
+const Prefix = "hookonce_conformance"
 
-// named returns an error unless the target's name can be that of a schema.
-func (t Target) named() error {
-	_, err := ddl.Named(ddl.Postgres, t.Name)
-	if err == nil && t.Name != "" && len(t.Name) <= maxName {
-		return nil
+// maxName is how long a name may be, so that there is room for what is appended.
+const maxName = 28
+
+// random is a part of a name that nobody else comes upon by chance: thirty bits.
+func random() string { return strings.ToLower(rand.Text()[:6]) }
+
+// throwaway returns the target with a name that nobody has: what was asked for, and a random part. It returns an error if what
+// was asked for could be the name of something that is in use, or cannot be one.
+func (t Target) throwaway() (Target, error) {
+	if t.Name == "" {
+		t.Name = Prefix
+	} else if _, err := ddl.Named(ddl.Postgres, t.Name); err != nil || len(t.Name) > maxName || !strings.HasPrefix(t.Name, Prefix+"_") {
+		return t, fmt.Errorf("%q cannot name the throwaway place, which is removed with all that is in it: leave --schema out, or let it be %s_ and up to %d lower-case letters, digits and underscores",
+			t.Name, Prefix, maxName-len(Prefix+"_"))
 	}
-	return fmt.Errorf("%q cannot name the throwaway place: use lower-case letters, digits and underscores, a letter first, at most %d", t.Name, maxName)
+	t.Name += "_" + random()
+	return t, nil
 }

@@ -2,10 +2,12 @@ package conformance
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -16,12 +18,21 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/hookonce/hookonce/internal/testserver/cutproxy"
 	"github.com/hookonce/hookonce/storetest"
 )
 
-// postgresPlace is schemas whose names begin alike.
-type postgresPlace struct{ Target }
+// postgresPlace is schemas whose names begin alike: that of the place, which is made first and is empty, and those that the
+// suites make.
+type postgresPlace struct {
+	Target
+	mark string // the comment of the first, by which it is known again
+}
+
+func newPostgresPlace(target Target) postgresPlace {
+	return postgresPlace{target, "hookonce doctor --conformance made this and removes it: " + rand.Text()}
+}
 
 func (p postgresPlace) connect(ctx context.Context) (*pgx.Conn, error) {
 	cfg, err := pgxpool.ParseConfig(p.URL) // which knows the settings of pools
@@ -57,23 +68,40 @@ func (p postgresPlace) prepare(ctx context.Context) error {
 		return fmt.Errorf("the role %[2]s may not make a schema in the database %[1]s, and the suites need schemas of their own: GRANT CREATE ON DATABASE %[1]s TO %[2]s, "+
 			"or name a database that the role owns", pgx.Identifier{database}.Sanitize(), pgx.Identifier{role}.Sanitize())
 	}
-	there, err := p.schemas(ctx, conn)
-	if err != nil {
-		return err
+	// In one message, which is one transaction: engines are examined that lose a COMMIT.
+	name := pgx.Identifier{p.Name}.Sanitize()
+	_, err = conn.PgConn().Exec(ctx, `CREATE SCHEMA `+name+`; COMMENT ON SCHEMA `+name+` IS '`+p.mark+`'`).ReadAll()
+	if pgerror.State(err) == "42P06" {
+		return fmt.Errorf("there is a schema %s already, and nothing that is there is touched: try again, for another name: %w", p.Name, err)
 	}
-	if len(there) > 0 {
-		return fmt.Errorf("there is a schema %s already, and nothing that is there is touched: name another with --schema, or drop it if an earlier run left it", there[0])
-	}
-	return nil
+	return err
 }
 
-// schemas are those of the place that are there.
-func (p postgresPlace) schemas(ctx context.Context, conn *pgx.Conn) ([]string, error) {
-	rows, err := conn.Query(ctx, `SELECT nspname::text FROM pg_namespace WHERE nspname::text ~ $1 ORDER BY nspname`, "^"+p.Name+"(_[a-z]+_[0-9]+)?$")
+// made are the schemas that the suites have made.
+func (p postgresPlace) made(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+	var suites []string
+	for _, s := range postgresSuites(p.Target) {
+		suites = append(suites, s.name)
+	}
+	rows, err := conn.Query(ctx, `SELECT nspname::text FROM pg_namespace WHERE nspname::text ~ $1 ORDER BY nspname`,
+		"^"+p.Name+"_("+strings.Join(suites, "|")+")_[0-9]+$")
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// marked reports whether the first schema is the one that prepare made, or none: then somebody has removed it already.
+func (p postgresPlace) marked(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
+	var comment string
+	err = conn.QueryRow(ctx, `SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = $1`, p.Name).Scan(&comment)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, nil
+	case err == nil && comment != p.mark:
+		err = errors.New("there is another schema of that name by now, and nothing is dropped")
+	}
+	return err == nil, err
 }
 
 // remove ends the connections of the suites, which may still hold locks, and drops what they made.
@@ -83,11 +111,18 @@ func (p postgresPlace) remove(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	first, err := p.marked(ctx, conn)
+	if err != nil {
+		return err
+	}
 	// Servers that know no such view, or forbid it, have closed the connections of a process that ended by themselves.
 	_, _ = conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1
 		AND datname = current_database() AND pid <> pg_backend_pid()`, p.Name)
-	there, err := p.schemas(ctx, conn)
-	for _, name := range there {
+	names, err := p.made(ctx, conn)
+	if first {
+		names = append(names, p.Name) // the last, so that it is known what is left if this is interrupted
+	}
+	for _, name := range names {
 		if _, e := conn.Exec(ctx, `DROP SCHEMA `+pgx.Identifier{name}.Sanitize()+` CASCADE`); e != nil {
 			err = errors.Join(err, e)
 		}
@@ -136,7 +171,7 @@ func (p postgresPlace) database(t *testing.T, suite string, through *cutproxy.Pr
 
 // postgresSuites are all that is known about Postgres: the engine by itself, the library, and the journal.
 func postgresSuites(target Target) []suite {
-	p := postgresPlace{target}
+	p := postgresPlace{Target: target}
 	return []suite{
 		{"engine", func(t *testing.T) { p.checkEngine(t) }},
 		{"library", func(t *testing.T) {

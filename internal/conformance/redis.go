@@ -52,7 +52,7 @@ func (p redisPlace) about(ctx context.Context) (string, error) {
 func (p redisPlace) prepare(ctx context.Context) error {
 	keys, err := p.keys(ctx)
 	if err == nil && len(keys) > 0 {
-		err = fmt.Errorf("there are keys that begin with %s already, and nothing that is there is touched: name another beginning with --schema, or delete them if an earlier run left them", p.Name)
+		err = fmt.Errorf("there are keys that begin with %s already, and nothing that is there is touched: try again, for another name", p.Name)
 	}
 	return err
 }

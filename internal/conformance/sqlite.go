@@ -36,7 +36,7 @@ func (p sqlitePlace) prepare(context.Context) error {
 	err := os.Mkdir(p.dir(), 0o700)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("there is a file or folder %s already, and nothing that is there is touched: name another with --schema, or remove it if an earlier run left it", p.dir())
+		return fmt.Errorf("there is a file or folder %s already, and nothing that is there is touched: try again, for another name", p.dir())
 	case err != nil:
 		return fmt.Errorf("the suites need a folder of their own beside the file: %w", err)
 	}
