@@ -70,7 +70,9 @@ var (
 		}
 		return stdlib.GetConnector(*cfg), nil
 	})
-	libpq = overPostgres(func(dsn string) (driver.Connector, error) { return pq.NewConnector(dsn) })
+	// lib/pq asks the server once to cancel a statement whose context has ended. On a busy machine that can come before the
+	// statement has begun, and is lost: without a bound of the server's it would wait for the other transaction for ever.
+	libpq = overPostgres(func(dsn string) (driver.Connector, error) { return pq.NewConnector(dsn + "&statement_timeout=60000") })
 
 	goMySQL       = overMySQL("?interpolateParams=true")
 	preparedMySQL = overMySQL("")
