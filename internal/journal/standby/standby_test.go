@@ -31,6 +31,7 @@ var reads = map[string]bool{
 	"AddTallies": false, "ForgetTallies": false,
 	"ChangeAlerts": false, "Alerts": false, "AlertHistory": false, "TakeNotices": false, "FinishNotices": false,
 	"Known": false, "TakeMark": false, "AdvanceMark": false, "ReleaseMark": false, "Marks": false,
+	"Missing": false, "MissingCounts": false, "DismissMissing": false, "KnownElsewhere": false, "HasBefore": false, // alerts and recoveries go by them
 }
 
 // Whoever adds a method to the store decides here whether a copy may answer it, and a copy is asked nothing else.
