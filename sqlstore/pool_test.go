@@ -85,7 +85,7 @@ func TestPgBouncerInStatementModeIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dsn := c.places(t)(t).DSN
 			for mode, works := range map[string]bool{"session": true, "transaction": true, "statement": false} {
-				through := pgtest.PgBouncer(t, dsn, "pool_mode = "+mode)
+				through := pgtest.PgBouncer(t, dsn, "pool_mode = "+mode, "ignore_startup_parameters = statement_timeout, extra_float_digits")
 				if name == "pgx" {
 					through += "&default_query_exec_mode=exec"
 				}
