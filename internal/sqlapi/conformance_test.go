@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 	"github.com/hookonce/hookonce/pgstore"
@@ -95,7 +96,7 @@ func suite(t *testing.T, admin, dsn string, open opener) storetest.TxConfig[pgx.
 				_, err := tx.Exec(ctx, "INSERT INTO "+effects+" VALUES ($1)", id)
 				return err
 			},
-			Effects: func(ctx context.Context) (map[string]int, error) { return counts(ctx, pool, effects) },
+			Effects: func(ctx context.Context) (map[string]int, error) { return testdb.Counts(ctx, pool, effects) },
 		}
 	}}
 }
@@ -170,17 +171,4 @@ func mustExec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
-}
-
-// counts returns how often each effect happened.
-func counts(ctx context.Context, pool *pgxpool.Pool, table string) (map[string]int, error) {
-	rows, err := pool.Query(ctx, "SELECT id, count(*) FROM "+table+" GROUP BY id")
-	if err != nil {
-		return nil, err
-	}
-	happened := map[string]int{}
-	var id string
-	var n int
-	_, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error { happened[id] = n; return nil })
-	return happened, err
 }
