@@ -55,6 +55,7 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 	go test ./internal/tally -run TestWordsStandInAPage -update
 	go test ./internal/diagnose -run TestCausesStandInAPage -update
 	go test ./internal/alert -run TestRulesStandInAPage -update
+	go test ./internal/tool/mutants -run TestFaultsStandInAPage -update
 
 # Everything is compiled twice, and not five times: with the race detector, for the tests of this module and for what looks
 # at its code (check), and without cgo, for the binary and for the modules of their own.
@@ -148,6 +149,10 @@ chaos: servers ## every store while its server is harmed, 2 500 events in two co
 
 histories: servers ## stores on servers beside their model, in a thousand random histories each
 	go test -count=1 -timeout 90m -v -run '^Test(Mattn|Pgx|MySQL|Conformance)$$/^(tx)?model$$' ./sqlstore ./pgstore ./internal/sqlapi -rapid.checks=1000
+
+.PHONY: mutants
+mutants: servers ## plant faults in the laws, one after the other, and say whether the tests see them; half an hour
+	go run ./internal/tool/mutants
 
 attack: ## what strangers can do to a gateway, and what a genuine sender sees meanwhile, about five minutes
 	go run ./internal/tool/attack

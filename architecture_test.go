@@ -110,6 +110,7 @@ var rules = []rule{
 	{pkg: "internal/alerting/letter", allow: []string{"internal/alert", "internal/alerting", "internal/notify"}, reason: "what is read depends on what is told, and not on who decides it"},
 	{pkg: "internal/notify", allow: []string{"internal/header", "internal/outgoing", "internal/retry"}, reason: "how a message gets to people does not depend on what it says"},
 	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "provider/spec/specyaml", "internal/alert", "internal/closest", "internal/header", "internal/notify", "internal/outgoing", "internal/retry", "internal/secretshape", "internal/settings", "internal/specdecode"}, reason: "settings are declared without knowing who reads them"},
+	{pkg: "internal/tool/mutants", std: true, reason: "it plants faults in everything, and would see none in what it is made of"},
 	{pkg: "internal/settings", allow: []string{"internal/closest"}, reason: "how settings are read does not depend on what they mean"},
 }
 

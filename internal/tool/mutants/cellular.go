@@ -1,0 +1,13 @@
+package main
+
+// cellular has faults in how keys are divided among cells.
+var cellular = []mutant{
+	{"fence-is-open", "cells: a key is accepted under an old map", "internal/journal/pg/cells.go",
+		"cell_fence WHERE number = ` + strconv.FormatInt(number, 10) + ` FOR SHARE), `",
+		"cell_fence WHERE number >= ` + strconv.FormatInt(number, 10) + ` FOR SHARE), `",
+		[]test{{"./internal/journal/pg", "TestNothingIsAcceptedUnderAnOldMap"}}},
+	{"map-does-not-wait", "cells: a map is stored while events are being accepted under the one before", "internal/journal/pg/cells.go",
+		"s.in(`LOCK TABLE {{.}}cell_fence IN EXCLUSIVE MODE`)",
+		"`SELECT 1`",
+		[]test{{"./internal/journal/pg", "TestNothingIsAcceptedUnderAnOldMap|TestCellMaps"}}},
+}

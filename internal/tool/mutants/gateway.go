@@ -1,0 +1,112 @@
+package main
+
+// gateway has faults on the way of an event through the gateway.
+var gateway = []mutant{
+	{"accepted-before-the-commit", "3. an event is acknowledged before it is durable", "internal/journal/engine/writer.go",
+		`	results, err := w.commit(now, lease)
+		<-w.turn`,
+		`	for _, s := range w.slots {
+			s.settleAll(journal.Result{Status: journal.Accepted, ID: 1}, journal.Result{Status: journal.Duplicate, ID: 1}, nil)
+		}
+		w.slots = w.slots[:0]
+		results, err := w.commit(now, lease)
+		<-w.turn`,
+		[]test{{"./internal/journal/engine", "TestAccept_answersAfterTheCommit"}}},
+	{"commit-not-synced", "3. SQLite is not told to reach the disk", "internal/journal/sqlite/file.go",
+		`	"synchronous(FULL)",
+`,
+		`	"synchronous(OFF)",
+`,
+		[]test{{"./internal/journal/sqlite", "TestEveryCommitIsSynced"}}},
+	{"commit-not-durable", "3. Postgres is not told to reach the disk", "internal/journal/pg/statements.go",
+		`SELECT count(set_config('synchronous_commit', 'on', true))`,
+		`SELECT count(set_config('synchronous_commit', 'off', true))`,
+		[]test{{"./internal/journal/pg", "TestStore|TestKilledServerLosesNothing"}}},
+	{"unkeyed-follow-each-other", "4. an event without a key is answered as a copy of the one before it in the queue", "internal/journal/engine/queue.go",
+		`if e.Key == "" || journal.Coalesces(e.Key) || e.Listed {`,
+		`if journal.Coalesces(e.Key) || e.Listed {`,
+		[]test{{"./internal/journal/engine", "TestAccept_neverCollapsesUnkeyed"}}},
+	{"conflict-swallowed", "4. other content under a known key is an ordinary copy", "internal/journal/sqlite/accept.go",
+		`if digest, _ := row[1].([]byte); e.Listed || unsupplied || bytes.Equal(digest, e.Digest) {`,
+		`if true {`,
+		[]test{{"./internal/journal/sqlite", "TestStore"}}},
+	{"copy-does-not-redrive", "5. a copy of an event that failed is answered and changes nothing", "internal/journal/pg/statements_accept.go",
+		`d.state IN ('failed', 'dead')`,
+		`d.state IN ('dead')`,
+		[]test{{"./internal/journal/pg", "TestStore"}}},
+	{"dead-is-never-redriven", "5. a copy of an event that is dead is answered and changes nothing", "internal/journal/sqlite/statements.go",
+		`AND state IN ('failed', 'dead') RETURNING`,
+		`AND state IN ('failed') RETURNING`,
+		[]test{{"./internal/journal/sqlite", "TestStore"}}},
+	{"outcome-without-fence", "6. a worker that lost its lease ends the delivery", "internal/journal/pg/statements.go",
+		`WHERE d.event_id = o.event_id AND d.destination = o.destination
+		AND d.token = o.token AND d.state = 'processing' AND o.state = 'done'`,
+		`WHERE d.event_id = o.event_id AND d.destination = o.destination
+		AND d.state = 'processing' AND o.state = 'done'`,
+		[]test{{"./internal/journal/pg", "TestStore"}}},
+	{"lease-extended-by-others", "6. a worker that lost its lease extends it", "internal/journal/sqlite/statements.go",
+		`SET due_at = ?
+	WHERE event_id = ? AND destination = ? AND token = ? AND state = 'processing'`, `SET due_at = ?
+	WHERE event_id = ? AND destination = ? AND token <> -? AND state = 'processing'`,
+		[]test{{"./internal/journal/sqlite", "TestStore"}}},
+	{"lost-lease-is-begun", "6. a delivery whose lease was lost while it waited is attempted", "internal/deliver/attempt.go",
+		`if !s.opt.Journal.Current(w.Held) {`,
+		`if false {`,
+		[]test{{"./internal/deliver", "TestLostLeaseIsNotBegun"}}},
+	{"sender-hangs-up-in-the-gateway", "8. an event is not stored when its sender hangs up", "internal/ingest/batch.go",
+		`ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.acceptTimeout)`,
+		`ctx, cancel := context.WithTimeout(ctx, in.acceptTimeout)`,
+		[]test{{"./internal/ingest", "TestSenderHangsUpDuringTheCommit"}}},
+	{"unknown-accept-is-retried-as-new", "10. events whose commit was reported failed are given up by the process that knows of them", "internal/journal/engine/writer.go",
+		`if err != nil {
+			w.fail(fmt.Errorf("%w: %w", journal.ErrUnavailable, err))
+		} else {`,
+		`if err != nil {
+			w.fail(nil)
+		} else {`,
+		[]test{{"./internal/journal/engine", "TestAccept_persistedButReportedFailed"}}},
+	{"purge-of-open-deliveries", "11. a purge deletes events that are not delivered yet", "internal/journal/purge.go",
+		`if f.Open || slices.Contains(p.Sources, f.Source) == p.Others {`,
+		`if slices.Contains(p.Sources, f.Source) == p.Others {`,
+		[]test{{"./internal/journal/sqlite", "TestStore"}, {"./internal/journal/pg", "TestStore"}}},
+	{"ids-forgotten-early", "11. ids are purged when they are half as old as they are to be kept", "internal/journal/engine/upkeep.go",
+		`s.Before, s.Limit = now.Add(-s.keep), purgeStep`,
+		`s.Before, s.Limit = now.Add(-s.keep/2), purgeStep`,
+		[]test{{"./internal/journal/engine", "TestJanitor"}}},
+	{"bad-row-fails-its-neighbours", "12. a row that the store refuses fails the rows beside it", "internal/journal/sqlite/accept.go",
+		`if rowRefused(err) {
+		err = s.write(ctx, "accepting one by one", func(w *writer) error { return a.each(w) })
+	}`,
+		``,
+		[]test{{"./internal/journal/sqlite", "TestStore"}}},
+	{"cache-of-the-accepted", "13. the cache is told of events that are not delivered yet", "internal/journal/engine/writer.go",
+		`case res.Status == journal.Duplicate && res.Done, opened && len(r.Destinations) == 0:`,
+		`case res.Status == journal.Duplicate, opened:`,
+		[]test{{"./internal/journal/engine", "TestCache_onlyRemembersDone"}}},
+	{"cache-survives-a-replay", "13. the cache knows as done what is being replayed", "internal/journal/engine/cache.go",
+		`	if known == c.since && !c.off {`,
+		`	if !c.off {`,
+		[]test{{"./internal/journal/engine", "TestCache"}}},
+	{"clock-of-the-machine", "14. events are stamped by another clock", "internal/journal/engine/writer.go",
+		`		now := w.opt.Now()
+		lease := now.Add(w.opt.Lease)`,
+		`		now := time.Now()
+		lease := now.Add(w.opt.Lease)`,
+		[]test{{"./internal/journal/engine", "TestAccept_usesTheClock"}}},
+	{"answer-is-no-success", "gateway: an answer other than 2xx ends the delivery", "internal/retry/judge.go",
+		`if status/100 == 2 {`,
+		`if status/100 == 2 || status/100 == 5 {`,
+		[]test{{"./internal/retry", "TestJudge"}, {"./internal/deliver", "TestStatuses"}}},
+	{"key-of-the-attempt", "gateway: each attempt has another Idempotency-Key", "internal/deliver/request.go",
+		`key = source + ":" + header.Safe(w.Key)`,
+		`key = source + ":" + header.Safe(w.Key) + strconv.FormatInt(w.Token, 10)`,
+		[]test{{"./internal/deliver", "TestKeyIsStableOverAttempts|TestIdempotencyKey"}}},
+	{"order-is-forgotten", "gateway: an event of a resource overtakes an older one", "internal/journal/sqlite/statements.go",
+		`WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY event_id LIMIT 1)`,
+		`WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY due_at LIMIT 1)`,
+		[]test{{"./internal/journal/sqlite", "TestStore"}}},
+	{"ours-costs-a-try", "gateway: a fault of ours uses up an attempt", "internal/retry/judge.go",
+		`v.Result, v.Signal, v.After = Uncounted, NoSignal, uncountedDelay`,
+		`v.Signal = NoSignal`,
+		[]test{{"./internal/deliver", "TestOurFaultCostsNoAttempt"}}},
+}

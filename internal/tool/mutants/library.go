@@ -1,0 +1,100 @@
+package main
+
+// library has faults in what applications call, whatever the store.
+var library = []mutant{
+	{"signature-of-nothing", "1. a request is taken for genuine whatever its signature says", "provider/spec/hmac.go",
+		`ok = ok || hmac.Equal(bytesOf(sig), want)`,
+		`ok = ok || hmac.Equal(bytesOf(sig), want) || true`,
+		[]test{{"./provider", "TestMutatedVectors"}, {"./provider/spec", "TestHMAC"}}},
+	{"copy-before-its-first", "3. a copy is acknowledged while the first is still being handled", "webhook.go",
+		`return outcome{verdict: Busy, err: ErrBusy}
+	case o.err == nil:`,
+		`return outcome{verdict: Duplicate}
+	case o.err == nil:`,
+		[]test{{".", "TestWebhookWaitsForACopyBoundedly"}}},
+	{"unkeyed-share-a-key", "4. events without a key are taken for copies of each other", "webhook.go",
+		`req := ClaimRequest{Ref: claimed(ev), Type: ev.Type, Digest: ev.Digest, Lease: h.lease}`,
+		`req := ClaimRequest{Ref: claimed(ev), Type: ev.Type, Digest: ev.Digest, Lease: h.lease}
+	if req.Key == "" && !ev.Coalesce {
+		req.Key = "none"
+	}`,
+		[]test{{".", "TestWebhookUnkeyedIsNeverCollapsed"}}},
+	{"given-up-and-not-on-record", "4. the sender is told to stop although the failure could not be recorded", "webhook.go",
+		`return IsPermanent(err) && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)`,
+		`return IsPermanent(err)`,
+		[]test{{".", "TestWebhookPermanentFailureThatIsNotOnRecord"}}},
+	{"failure-acknowledged", "5. a handler that failed is acknowledged", "webhook.go",
+		`func (o outcome) final() bool { return o.dead || o.err == nil }`,
+		`func (o outcome) final() bool { return o.dead || o.err == nil || o.verdict == Acquired }`,
+		[]test{{".", "TestWebhookRetriesFailedWork"}}},
+	{"lost-lease-goes-on", "6. work goes on after its lease has run out", "internal/lease/lease.go",
+		`case <-over.C:
+			return failed`,
+		`case <-over.C:
+			_ = failed
+			continue`,
+		[]test{{"./internal/lease", "TestKeep"}, {".", "TestWebhookLeaseRanOutAndNobodyCame"}}},
+	{"lost-lease-is-done", "6. work whose claim was taken over is acknowledged", "lease.go",
+		`case errors.Is(err, ErrStale):
+		err = fmt.Errorf("%w: %v", errTakenOver, err)
+	}`,
+		`case errors.Is(err, ErrStale):
+		return nil
+	}`,
+		[]test{{".", "TestWebhookLeaseIsLost"}}},
+	{"hang-up-ends-the-work", "8. the handler ends when the sender hangs up", "webhook.go",
+		`ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)`,
+		`ctx, cancel := context.WithTimeout(ctx, h.timeout)`,
+		[]test{{".", "TestWebhookOutlivesTheSender"}}},
+	{"hang-up-ends-the-idempotent-work", "8. work under an Idempotency-Key ends when the client hangs up", "idempotent.go",
+		`ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)`,
+		`ctx, cancel := context.WithTimeout(ctx, h.timeout)`,
+		[]test{{".", "TestIdempotentWorkOutlivesTheClient"}}},
+	{"our-fault-without-retry-after", "9. a 503 does not say when to come again", "webhook.go",
+		`own.RetryAfter = cmp.Or(own.RetryAfter, defaultRetry)`,
+		`own.RetryAfter = 0`,
+		[]test{{".", "TestWebhookRetriesFailedWork"}}},
+	{"our-fault-is-theirs", "9. a fault of ours is answered as the sender's", "webhook.go",
+		`h.refuse(w, unavailable("the request could not be verified now", defaultRetry), nil)`,
+		`h.refuse(w, unverified(err), err)`,
+		[]test{{".", "TestWebhookProviderThatMakesNoSense"}}},
+	{"batch-ends-at-a-failure", "12. the events behind one that failed are not handled", "webhook.go",
+		`failed = &o
+		}`,
+		`failed = &o
+			break
+		}`,
+		[]test{{".", "TestWebhookBatchHandlesEveryEvent"}}},
+	{"cache-told-of-failures", "13. the cache is told of work that failed", "cache.go",
+		`if err == nil && c.State == StateDone && c.Key != "" {`,
+		`if c.Key != "" {`,
+		[]test{{".", "TestCachedRemembersOnlyDone"}}},
+	{"scope-left-out", "Idempotency-Key: callers share their keys", "idempotencykey.go",
+		`if scope != "" {`, `if false {`,
+		[]test{{".", "TestIdempotentReplayToAnotherPrincipal|TestIdempotentKeepsCallersApart"}}},
+	{"fingerprint-left-out", "Idempotency-Key: another request under the same key gets the first one's answer", "idempotent.go",
+		`res := result{verdict: Duplicate, conflict: c.Conflict}
+	if c.Conflict {`,
+		`res := result{verdict: Duplicate}
+	if false {`,
+		[]test{{".", "TestIdempotentFingerprint"}}},
+	{"answer-kept-apart", "Idempotency-Key: the answer is not stored with the work", "idempotent.go",
+		`return answer, h.store.KeepResponse(ctx, tx, held.Ref, *answer.again())
+}
+
+// refuseRollback`,
+		`return answer, nil
+}
+
+// refuseRollback`,
+		[]test{{".", "TestIdempotentRunsOnceAndReplays"}}},
+	{"effect-key-of-the-attempt", "outbox: an effect that is tried again has another key", "outbox.go",
+		`return EffectKey(ref, cmp.Or(e.Step, e.Name))`, `return EffectKey(ref, cmp.Or(e.Step, e.Name)+strconv.FormatInt(e.Token, 10))`,
+		[]test{{".", "TestEffectKeysNeverChange"}}},
+	{"relay-forgets-failures", "outbox: an effect that failed counts as done", "relay/attempt.go",
+		`if o.status == StatusDone {
+			return w.queue.CompleteEffect(ctx, e)`,
+		`if o.status == StatusDone || o.status == StatusFailed {
+			return w.queue.CompleteEffect(ctx, e)`,
+		[]test{{"./relay", "TestFailuresAreTriedAgain"}}},
+}

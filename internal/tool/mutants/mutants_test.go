@@ -1,0 +1,82 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const root = "../../.."
+
+// Each fault can be planted where it is said to be, and names tests that there are, so that make mutants has something to say
+// when it is run.
+func TestFaultsCanBePlanted(t *testing.T) {
+	names := map[string]bool{}
+	for _, m := range mutants() {
+		t.Run(m.Name, func(t *testing.T) {
+			if names[m.Name] || m.Name == "" || m.Law == "" {
+				t.Errorf("a fault has a name of its own, and a law")
+			}
+			names[m.Name] = true
+			text, err := m.planted(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(m.File, ".go") {
+				if _, err := parser.ParseFile(token.NewFileSet(), m.File, text, parser.SkipObjectResolution); err != nil {
+					t.Errorf("with the fault the file is no Go: %v", err)
+				}
+			}
+			if m.Old == m.New || len(m.Kills) == 0 {
+				t.Error("nothing is planted, or nothing is to see it")
+			}
+			for _, k := range m.Kills {
+				for name := range strings.SplitSeq(k.Run, "|") {
+					if !k.exists(t, name) {
+						t.Errorf("%s has no test %s", k.Package, name)
+					}
+				}
+			}
+		})
+	}
+}
+
+// exists reports whether the package has a test that the pattern begins with or, for a pattern of everything, any.
+func (k test) exists(t *testing.T, pattern string) bool {
+	top, _, _ := strings.Cut(strings.TrimSuffix(pattern, "$"), "/")
+	has := regexp.MustCompile(`(?m)^func (Test\w*)`)
+	files, err := filepath.Glob(filepath.Join(root, k.Package, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range has.FindAllSubmatch(text, -1) {
+			if pattern == "." || strings.HasPrefix(string(m[1]), strings.TrimPrefix(top, "^")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// What a test says is found among the rest.
+func TestComplaint(t *testing.T) {
+	for out, want := range map[string]string{
+		"=== RUN   TestA\n--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/b (0.00s)\n        a_test.go:3: two of them\nFAIL\n": "TestA: a_test.go:3: two of them",
+		"panic: boom\n\ngoroutine 1\n":     "panic: boom",
+		"panic: test timed out after 5m\n": "panic: test timed out after 5m",
+		"exit status 2\n":                  "exit status 2",
+	} {
+		if got := complaint([]byte(out)); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
