@@ -11,12 +11,12 @@ import (
 // It is what a network that falls apart looks like to both sides.
 type Link struct {
 	listener net.Listener
-	server   string
 	wg       sync.WaitGroup
 
-	mu    sync.Mutex
-	up    chan struct{} // closed while the link is up
-	conns map[net.Conn]bool
+	mu     sync.Mutex
+	server string
+	up     chan struct{} // closed while the link is up
+	conns  map[net.Conn]bool
 }
 
 // NewLink starts a link to the server at that address, until the test ends. The server need not be there yet.
@@ -49,6 +49,13 @@ func (k *Link) Mend() {
 	defer k.mu.Unlock()
 	k.drop()
 	close(k.up)
+}
+
+// Lead forwards new connections to another server.
+func (k *Link) Lead(server string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.server = server
 }
 
 // drop closes all connections. The caller holds the lock.
@@ -87,7 +94,10 @@ func (k *Link) forward(client net.Conn) {
 	defer client.Close()
 	k.hold(client)
 	<-k.state()
-	server, err := net.Dial("tcp", k.server)
+	k.mu.Lock()
+	address := k.server
+	k.mu.Unlock()
+	server, err := net.Dial("tcp", address)
 	if err != nil {
 		return
 	}

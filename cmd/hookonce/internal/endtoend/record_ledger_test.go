@@ -1,0 +1,298 @@
+package endtoend
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	bitops "math/bits"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite" // for the application
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/traffic"
+	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/schema"
+	"github.com/hookonce/hookonce/sqlstore"
+)
+
+// bits are one bit for each event, in the order in which they were made. It is safe for concurrent use.
+type bits struct {
+	words []atomic.Uint64
+	count atomic.Int64
+}
+
+func newBits(n int) *bits { return &bits{words: make([]atomic.Uint64, n/64+1)} }
+
+// set sets the bit of event n and reports whether it was clear.
+func (b *bits) set(n int) bool {
+	mask := uint64(1) << (n % 64)
+	fresh := b.words[n/64].Or(mask)&mask == 0
+	if fresh {
+		b.count.Add(1)
+	}
+	return fresh
+}
+
+func (b *bits) has(n int) bool { return b.words[n/64].Load()&(1<<(n%64)) != 0 }
+
+// missing returns the events that b has and the other has not.
+func (b *bits) missing(other *bits) (events []int) {
+	for w := range b.words {
+		for rest := b.words[w].Load() &^ other.words[w].Load(); rest != 0; rest &= rest - 1 {
+			events = append(events, w*64+bitops.TrailingZeros64(rest))
+		}
+	}
+	return events
+}
+
+// claimedPart is the part of the events that go to an application which claims them: one of so many. The others go to a
+// destination that only counts.
+const claimedPart = 20
+
+// accounts are both ends of a run: what was acknowledged to the sender, and what came of it.
+type accounts struct {
+	t         *testing.T
+	n         int
+	acked     *bits
+	delivered *bits
+	repeats   atomic.Int64 // deliveries of what was delivered before
+	strange   atomic.Int64 // deliveries under a key that is not the event's
+	copies    atomic.Int64 // sent after the acknowledgement
+	again     atomic.Int64 // that were taken for new
+	tries     atomic.Int64 // that were not acknowledged
+
+	recovering atomic.Pointer[recovery]
+	mu         sync.Mutex
+	recovered  traffic.Histogram
+
+	counting, claiming *httptest.Server
+	ill                atomic.Bool // the destinations answer 500
+	db                 *sql.DB     // of the application
+}
+
+// recovery is a fault after which somebody has to acknowledge again.
+type recovery struct {
+	since   time.Time // of its beginning
+	over    time.Time // its end: what is acknowledged for a request that began later counts
+	gateway int       // whose acknowledgement counts; negative: anybody's
+}
+
+// newAccounts opens both destinations.
+func newAccounts(t *testing.T, n int) *accounts {
+	a := &accounts{t: t, n: n, acked: newBits(n), delivered: newBits(n)}
+	db, err := sql.Open("sqlite", "file:"+t.TempDir()+"/app.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(normal)&_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { db.Close() })
+	if _, err := db.Exec(`CREATE TABLE effects (n integer NOT NULL)`); err != nil { // nothing but the claim keeps a copy out
+		t.Fatal(err)
+	}
+	if _, err := schema.Migrate(t.Context(), db, schema.SQLite, "hookonce"); err != nil {
+		t.Fatal(err)
+	}
+	store := sqlstore.New(db, sqlstore.SQLite)
+	a.db = db
+	a.counting = httptest.NewServer(http.HandlerFunc(a.count))
+	a.claiming = httptest.NewServer(a.sick(hookonce.Webhook(store, "app", provider.Hookonce(killSecret), a.effect)))
+	t.Cleanup(a.counting.Close)
+	t.Cleanup(a.claiming.Close)
+	return a
+}
+
+// sick answers 500 while the destinations are ill.
+func (a *accounts) sick(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.ill.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// count is the destination that claims nothing.
+func (a *accounts) count(w http.ResponseWriter, r *http.Request) {
+	if a.ill.Load() {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	n, ok := eventOf(string(body))
+	switch {
+	case err != nil || !ok || n >= a.n:
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	case r.Header.Get("Idempotency-Key") != fmt.Sprintf("orders:evt_%d", n):
+		a.strange.Add(1)
+	}
+	if !a.delivered.set(n) {
+		a.repeats.Add(1)
+	}
+}
+
+// effect is what the application does once.
+func (a *accounts) effect(ctx context.Context, tx *sql.Tx, ev *hookonce.Event) error {
+	n, ok := eventOf(string(ev.Body))
+	if !ok || n >= a.n {
+		return hookonce.Permanent(fmt.Errorf("no event of ours: %s", ev.Key))
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT INTO effects (n) VALUES (?)`, n); err != nil {
+		return err
+	}
+	return nil
+}
+
+// eventOf reads the number of an event from its body.
+func eventOf(body string) (n int, ok bool) {
+	_, rest, found := strings.Cut(body, `"evt_`)
+	digits, _, ended := strings.Cut(rest, `"`)
+	n, err := strconv.Atoi(digits)
+	return n, found && ended && err == nil && n >= 0
+}
+
+// source is where event n is sent.
+func source(n int) string {
+	if n%claimedPart == 0 {
+		return "claims"
+	}
+	return "orders"
+}
+
+// insistent is one of those who post events, each until it is acknowledged, and some of them again after that.
+type insistent struct {
+	*accounts
+	client *http.Client
+	signer *spec.Provider
+	doors  []string // where the gateways are reached
+	stop   <-chan struct{}
+}
+
+// send posts events until there are none left, or stop is closed: what was not acknowledged then may be stored or not.
+func (a *accounts) send(next *atomic.Int64, doors []string, stop <-chan struct{}) {
+	s := &insistent{a, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2}, Timeout: 20 * time.Second},
+		provider.HMAC(provider.HMACConfig{Secrets: []string{killSecret}}), doors, stop}
+	defer s.client.CloseIdleConnections()
+	for {
+		n := int(next.Add(1)) - 1
+		if n >= a.n || !s.insist(n) {
+			return
+		}
+	}
+}
+
+// insist posts one event until it is acknowledged.
+func (a *insistent) insist(n int) bool {
+	body := fmt.Appendf(nil, `{"id":"evt_%d","type":"order.paid","amount":%d}`, n, n%1000)
+	for try := 0; ; try++ {
+		i := (n + try) % len(a.doors)
+		began := time.Now()
+		status, _, err := a.post(i, n, body)
+		if err == nil && status/100 == 2 {
+			a.acknowledged(n, i, began)
+			if n%16 == 3 {
+				a.copy((i+1)%len(a.doors), n, body)
+			}
+			return true
+		}
+		a.tries.Add(1)
+		select {
+		case <-a.stop:
+			return false
+		case <-time.After(time.Duration(min(try+1, 10)) * 20 * time.Millisecond):
+		}
+	}
+}
+
+// acknowledged books an acknowledgement, and what it ends.
+func (a *accounts) acknowledged(n, gateway int, began time.Time) {
+	a.acked.set(n)
+	r := a.recovering.Load()
+	if r == nil || began.Before(r.over) || (r.gateway >= 0 && r.gateway != gateway) || !a.recovering.CompareAndSwap(r, nil) {
+		return
+	}
+	a.mu.Lock()
+	a.recovered.Record(time.Since(r.since))
+	a.mu.Unlock()
+}
+
+// copy sends an event that was acknowledged once more: whoever takes it for new would deliver it twice.
+func (a *insistent) copy(door, n int, body []byte) {
+	status, word, err := a.post(door, n, body)
+	if err != nil || status/100 != 2 {
+		return
+	}
+	a.copies.Add(1)
+	if word == "accepted" {
+		a.again.Add(1)
+	}
+}
+
+func (a *insistent) post(door, n int, body []byte) (status int, word string, err error) {
+	signed := &hookonce.Request{Method: http.MethodPost, Now: time.Now(), Body: body}
+	if err := a.signer.Sign(signed); err != nil {
+		return 0, "", err
+	}
+	req, err := http.NewRequest(http.MethodPost, "http://"+a.doors[door]+"/in/"+source(n), bytes.NewReader(signed.Body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header = signed.Header
+	res, err := a.client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, res.Header.Get("Hookonce-Status"), err
+}
+
+// await returns when all that was acknowledged has come, or nothing came for so long.
+func (a *accounts) await(quiet time.Duration) {
+	last, since := int64(-1), time.Now()
+	for time.Since(since) < quiet {
+		a.claims()
+		if len(a.acked.missing(a.delivered)) == 0 {
+			return
+		}
+		if now := a.delivered.count.Load() + a.repeats.Load(); now != last {
+			last, since = now, time.Now()
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// claims books the effects of the application as deliveries, and returns how many there are, and how many too many.
+func (a *accounts) claims() (effects, doubled int64) {
+	rows, err := a.db.Query(`SELECT n, count(*) FROM effects GROUP BY n`)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int
+		var times int64
+		if err := rows.Scan(&n, &times); err != nil {
+			a.t.Fatal(err)
+		}
+		a.delivered.set(n)
+		effects++
+		doubled += times - 1
+	}
+	if err := rows.Err(); err != nil {
+		a.t.Fatal(err)
+	}
+	return effects, doubled
+}
