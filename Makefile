@@ -56,6 +56,7 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 	go test ./internal/diagnose -run TestCausesStandInAPage -update
 	go test ./internal/alert -run TestRulesStandInAPage -update
 	go test ./internal/tool/mutants -run TestFaultsStandInAPage -update
+	go test ./cmd/hookonce/internal/endtoend -run TestRunsOfRecordStandInAPage -update
 
 # Everything is compiled twice, and not five times: with the race detector, for the tests of this module and for what looks
 # at its code (check), and without cgo, for the binary and for the modules of their own.
@@ -149,6 +150,15 @@ chaos: servers ## every store while its server is harmed, 2 500 events in two co
 
 histories: servers ## stores on servers beside their model, in a thousand random histories each
 	go test -count=1 -timeout 90m -v -run '^Test(Mattn|Pgx|MySQL|Conformance)$$/^(tx)?model$$' ./sqlstore ./pgstore ./internal/sqlapi -rapid.checks=1000
+
+RECORD ?= 5000000
+FAULTS ?= 500
+FOR ?= 1h
+
+.PHONY: record
+record: servers ## harm everything that the program stands on while RECORD events go through each store; two hours, or FOR for each
+	go test -count=1 -timeout 0 -v -run 'TestRecord$$' ./cmd/hookonce/internal/endtoend -record $(RECORD) -record.faults $(FAULTS) -record.for $(FOR) -record.json $(CURDIR)/docs/record.json
+	go test -run TestRunsOfRecordStandInAPage ./cmd/hookonce/internal/endtoend -update
 
 .PHONY: mutants
 mutants: servers ## plant faults in the laws, one after the other, and say whether the tests see them; half an hour

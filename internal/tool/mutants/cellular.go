@@ -7,7 +7,7 @@ var cellular = []mutant{
 		"cell_fence WHERE number >= ` + strconv.FormatInt(number, 10) + ` FOR SHARE), `",
 		[]test{{"./internal/journal/pg", "TestNothingIsAcceptedUnderAnOldMap"}}},
 	{"map-does-not-wait", "cells: a map is stored while events are being accepted under the one before", "internal/journal/pg/cells.go",
-		"s.in(`LOCK TABLE {{.}}cell_fence IN EXCLUSIVE MODE`)",
-		"`SELECT 1`",
+		"strconv.FormatInt(number, 10) + ` FOR SHARE), `",
+		"strconv.FormatInt(number, 10) + `), `",
 		[]test{{"./internal/journal/pg", "TestNothingIsAcceptedUnderAnOldMap|TestCellMaps"}}},
 }

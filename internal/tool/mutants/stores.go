@@ -12,12 +12,17 @@ var stores = []mutant{
 	{"done-work-is-claimable", "2. work that is done is claimed again", "internal/claimsql/decision.go",
 		`"(%s IN ('failed', 'dead') OR`,
 		`"(%s IN ('failed', 'dead', 'done') OR`,
-		[]test{{"./pgstore", "TestConformance"}, {"./sqlstore", "TestOtherDrivers|TestMySQL"}, {"./internal/sqlapi", "TestConformance"}}},
+		[]test{{"./pgstore", "TestConformance"}, {"./sqlstore", "TestOtherDrivers|TestMySQL"}}},
 	{"unseen-is-claimed", "2. a takeover does not look whether the claim is still the one that it saw", "internal/claimsql/postgres.sql",
 		` AND claims.token = seen.token
 	AND {{claimable "claims" "$7::timestamptz"}} AND {{open "claims" "$6::bytea"}}`,
 		``,
 		[]test{{"./pgstore", "TestConformance"}}},
+	{"functions-take-what-they-did-not-see", "2. a takeover does not look whether the claim is still the one that it saw", "internal/ddl/postgres_functions.sql",
+		`AND c.token = seen.token
+                AND {{claimable "c" "at"}} AND {{open "c" "nullif(p_digest, '')"}}`,
+		``,
+		[]test{{"./internal/sqlapi", "TestConformance"}}},
 	{"mysql-takes-what-it-did-not-see", "2. a takeover does not look whether the claim is still the one that it saw", "sqlstore/mysql.go",
 		`WHERE source = @1 AND {{.Key}} = @2 AND token = @3 AND state = @9 AND first_seen = @10 AND pinned = @12 AND {{claimable "" "@8"}}`,
 		`WHERE source = @1 AND {{.Key}} = @2 AND @3 = @3 AND @9 = @9 AND @10 = @10 AND @12 = @12 AND @8 = @8`,
@@ -43,7 +48,17 @@ var stores = []mutant{
 	RETURNING`,
 		`WHERE source = $1::text AND key = $2::text AND $3::bigint > 0 AND state = 'processing'
 	RETURNING`,
-		[]test{{"./pgstore", "TestConformance"}, {"./internal/sqlapi", "TestConformance"}}},
+		[]test{{"./pgstore", "TestConformance"}}},
+	{"functions-without-fence", "6. a worker that lost its lease records an outcome", "internal/ddl/postgres_functions.sql",
+		`AND c.token = p_token AND c.state = 'processing'`,
+		`AND c.state = 'processing'`,
+		[]test{{"./internal/sqlapi", "TestConformance|TestStaleOwner"}}},
+	{"dialects-without-fence", "6. a worker that lost its lease records an outcome", "sqlstore/dialect.go",
+		`UPDATE {{.}}claims SET state = 'done', lease_until = NULL, updated_at = @4{{.Passed}}
+			WHERE source = @1 AND {{.Key}} = @2 AND token = @3 AND state = 'processing'`,
+		`UPDATE {{.}}claims SET state = 'done', lease_until = NULL, updated_at = @4{{.Passed}}
+			WHERE source = @1 AND {{.Key}} = @2 AND @3 > 0 AND state = 'processing'`,
+		[]test{{"./sqlstore", "TestMySQL"}, {"./sqlstore", "TestMattn|TestOtherDrivers"}}},
 	{"redis-without-fence", "6. a worker that lost its lease records an outcome", "redisstore/lua/fence.lua",
 		`if current ~= token then return stale end`,
 		``,

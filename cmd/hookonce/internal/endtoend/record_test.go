@@ -291,7 +291,7 @@ func (s *stage) run() {
 	<-sent
 	end.Stop()
 	took := time.Since(began)
-	s.await(2 * patience)
+	s.await(patience)
 	s.judge(began, took)
 }
 
