@@ -142,8 +142,16 @@ engines: ## PostgreSQL under Patroni, MariaDB Galera and Redis Cluster, each ENG
 	go test -count=1 -timeout 10m -run 'Cluster' -v ./redisstore ./internal/testserver/redistest
 
 .PHONY: cells
-cells: servers ## three cells killed, parted and moved under load, and one lost, for five minutes
+cells: servers ## three cells, on PostgreSQL 15, 16 or 17, and 18, killed, parted and moved under load, and one lost, for five minutes
+	@./scripts/install-servers versions
 	go test -count=1 -timeout 20m -run TestCellsUnderFire -v ./internal/gateway -cells 5m
+
+MAJORS ?= 15 16 17 18
+
+.PHONY: versions
+versions: servers ## what rests on PostgreSQL, with each of MAJORS; six minutes each
+	@./scripts/install-servers versions
+	@./scripts/versions $(MAJORS)
 
 chaos: servers ## every store while its server is harmed, 2 500 events in two copies each, about ten minutes
 	go test -count=1 -timeout 60m -v ./internal/tool/chaos -events 2500

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/jackc/pgx/v5"
@@ -134,5 +135,15 @@ func TestStrangeTypes(t *testing.T) {
 		if err != nil || stored.Type != c.Type {
 			t.Errorf("%s: stored %+v, %v", key, stored, err)
 		}
+	}
+}
+
+// No claim is kept where advisory locks lock nothing.
+func TestCheckRefusesLocksThatLockNothing(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pgtest.Migrate(t, open(t, dsn, ""), "")
+	err := pgstore.New(open(t, pgproxy.WithoutLocks(t, dsn), "")).Check(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "two transactions were given the same one at once") {
+		t.Error(err)
 	}
 }

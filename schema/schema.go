@@ -45,7 +45,8 @@ type Change struct{ From, To int64 }
 // When they are there already nothing is written, so a role that cannot create tables will do. Tables that are
 // newer are left as they are: each version records the oldest program that may work beside it, and an older one than
 // that is refused, with an error that wraps [hookonce.ErrSchemaNewer].
-// So are connections to PostgreSQL on which there are no transactions, as through PgBouncer in statement mode.
+// So are connections to PostgreSQL on which there are no transactions, as through PgBouncer in statement mode, and
+// servers that speak its protocol and whose advisory locks lock nothing, as CockroachDB's before a change of April 2026.
 //
 // Any number of processes may migrate at the same time, also through a connection pooler: each
 // migration is one transaction with the record of its version, which is unique. A process that loses
@@ -60,7 +61,7 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (Change, e
 		return Change{}, err
 	}
 	if d == Postgres {
-		if err := ddl.Transactional(ctx, db); err != nil {
+		if err := ddl.Sound(ctx, db); err != nil {
 			return Change{}, err
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
+	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/schema"
 )
@@ -621,5 +622,19 @@ func TestPrefix(t *testing.T) {
 		if got != tt.want || (err != nil) != (tt.want == "") {
 			t.Errorf("Prefix(%s, %q) = %q, %v; want %q", tt.dialect, tt.name, got, err, tt.want)
 		}
+	}
+}
+
+// No tables are made where advisory locks lock nothing.
+func TestMigrateRefusesLocksThatLockNothing(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	db, err := sql.Open("pgx", pgproxy.WithoutLocks(t, dsn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	change, err := schema.Migrate(t.Context(), db, schema.Postgres, "")
+	if err == nil || change.To != 0 || !strings.Contains(err.Error(), "two transactions were given the same one at once") {
+		t.Error(change, err)
 	}
 }

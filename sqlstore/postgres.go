@@ -43,7 +43,7 @@ func postgres(prefix string) dialect {
 		applied:    wrote,
 		take:       takeAtOnce,
 		purge:      purgePostgres,
-		sound:      ddl.Transactional,
+		sound:      ddl.Sound,
 		contended:  contendedPostgres,
 		oversize:   oversizePostgres,
 		exists:     never,

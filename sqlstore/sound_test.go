@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
+	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -35,4 +36,16 @@ func TestCheckRefusesUnsoundConnections(t *testing.T) {
 			t.Errorf("Check: %v", err)
 		}
 	})
+}
+
+// No claim is kept where advisory locks lock nothing, whatever the driver.
+func TestCheckRefusesLocksThatLockNothing(t *testing.T) {
+	for name, c := range postgresConnections() {
+		dsn := c.places(t)(t).DSN
+		db := c.Open(t, pgproxy.WithoutLocks(t, dsn), new(testdb.Faults))
+		err := sqlstore.New(db, sqlstore.Postgres).Check(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "two transactions were given the same one at once") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

@@ -53,9 +53,8 @@ const shadow = `CREATE SCHEMA shadow`
 // plantedFaults are engines that lose or repeat events.
 var plantedFaults = map[string]planted{
 	"advisory locks are silent no-ops": {
-		fault: rewrite(`\bpg_(try_)?advisory_(xact_)?lock\(`, `shadow.${1}lock(`),
-		setup: []string{shadow, `CREATE FUNCTION shadow.lock(bigint) RETURNS void LANGUAGE sql AS ''`,
-			`CREATE FUNCTION shadow.try_lock(bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'`},
+		fault: pgproxy.NoOpLocks,
+		setup: pgproxy.NoOpLocksSetup,
 		found: "an advisory lock that is held is nobody else's",
 	},
 	"FOR UPDATE locks nothing": {

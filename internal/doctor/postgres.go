@@ -73,6 +73,7 @@ func postgresChecks() []check[*server] {
 		{"encoding", encoding},
 		{"clock", skew},
 		{"isolation", isolation},
+		{"locks", locks},
 		{"cells", cellMap},
 		{"durability", durability},
 		{"autovacuum", autovacuum},
@@ -166,6 +167,16 @@ func isolation(ctx context.Context, s *server) ([]Finding, error) {
 			"transactions are %s by default: copies that come at once fail with a serialization error instead of waiting", level))
 	}
 	return []Finding{good("%s", level)}, err
+}
+
+// locks tries whether advisory locks lock, on which purges beside replays rest. It may need a second connection.
+func locks(ctx context.Context, s *server) ([]Finding, error) {
+	s.db.SetMaxOpenConns(2)
+	defer s.db.SetMaxOpenConns(1)
+	if err := ddl.Sound(ctx, s.db); err != nil {
+		return one(bad("keep nothing there that may not be lost; docs/storage.md tells which engines conform", "%s", oneLine(err)))
+	}
+	return one(good("advisory locks hold"))
 }
 
 // cellMap holds the map of cells in the file against the one that counts.

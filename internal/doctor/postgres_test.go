@@ -14,6 +14,7 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
 	"github.com/hookonce/hookonce/schema"
@@ -50,7 +51,7 @@ func exec(t *testing.T, dsn string, statements ...string) {
 func TestGoodServer(t *testing.T) {
 	dsn := pgtest.Start(t, pgtest.Options{Fsync: true, Settings: []string{"autovacuum = on"}}).DSN(t)
 	expect(t, examine(t, dsn, nil), map[string]Level{
-		"store": OK, "server": OK, "primary": OK, "encoding": OK, "clock": OK, "isolation": OK, "durability": OK, "autovacuum": OK,
+		"store": OK, "server": OK, "primary": OK, "encoding": OK, "clock": OK, "isolation": OK, "locks": OK, "durability": OK, "autovacuum": OK,
 		"pooler": OK, "connections": OK, "schema": Warning,
 	})
 }
@@ -237,4 +238,8 @@ func TestMapOfCells(t *testing.T) {
 	for number, want := range map[int]Level{1: Warning, 2: OK, 3: Warning} {
 		expect(t, examine(t, dsn, func(p *Patient) { p.Config.Cell, p.Config.CellsMap = "eu", number }), map[string]Level{"cells": want})
 	}
+}
+
+func TestLocksThatLockNothing(t *testing.T) {
+	expect(t, examine(t, pgproxy.WithoutLocks(t, pgtest.DSN(t)), nil), map[string]Level{"locks": Fault, "isolation": OK, "schema": Warning})
 }

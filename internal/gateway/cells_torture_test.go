@@ -312,6 +312,18 @@ func (w *torture) recorded(of ...*victim) map[string][]string {
 	return all
 }
 
+// majorOfCell gives each of the three cells another PostgreSQL, if those that scripts/install-servers versions brings are
+// there; 0: the usual one.
+func majorOfCell(t *testing.T, cell int) int {
+	major := []int{15, 16 + rand.IntN(2), 18}[cell]
+	if !pgtest.Has(major) {
+		t.Logf("cell %d: PostgreSQL %d is not on this machine, the usual one takes its place", cell, major)
+		return 0
+	}
+	t.Logf("cell %d: PostgreSQL %d", cell, major)
+	return major
+}
+
 func newTorture(t *testing.T, app *sink) *torture {
 	w := &torture{cellWorld: newCellWorldWithout(t, app.URL), t: t, client: client(t), stop: make(chan struct{}), acked: map[string]bool{}, signer: map[string]hookonce.Provider{}}
 	w.client.Timeout = 15 * time.Second
@@ -322,7 +334,7 @@ func newTorture(t *testing.T, app *sink) *torture {
 		}
 	}
 	for i, ahead := range []time.Duration{0, 50 * time.Second, -50 * time.Second} {
-		cluster := pgtest.Start(t, pgtest.Options{})
+		cluster := pgtest.Start(t, pgtest.Options{Major: majorOfCell(t, i)})
 		c := &testCell{world: w.cellWorld, name: string(rune('a' + i)), dsn: cluster.DSN(t), gate: newGate(t)}
 		w.cells = append(w.cells, c)
 		w.victims = append(w.victims, &victim{testCell: c, cluster: cluster, path: w.folder + c.name + ".yaml", ahead: ahead})

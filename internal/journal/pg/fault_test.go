@@ -18,6 +18,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
@@ -270,5 +271,21 @@ func TestWritersDiffer(t *testing.T) {
 	a, b := open(t, dsn, ""), open(t, dsn, "")
 	if a.Writer() == b.Writer() || a.Writer() < 1 || b.Writer() > journal.MaxWriter {
 		t.Fatalf("writer numbers %d and %d", a.Writer(), b.Writer())
+	}
+}
+
+// Purge against replay rests on advisory locks: no journal is kept where they lock nothing, whoever made its tables.
+func TestOpenRefusesLocksThatLockNothing(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	open(t, dsn, "")
+	through := pgproxy.WithoutLocks(t, dsn)
+	for _, migrate := range []bool{false, true} {
+		s, err := pg.Open(t.Context(), through, pg.Options{Migrate: migrate})
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "two transactions were given the same one at once") {
+			t.Errorf("migrate: %v: %v", migrate, err)
+		}
 	}
 }

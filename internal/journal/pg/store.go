@@ -58,7 +58,7 @@ var _ journal.Store = (*Store)(nil)
 
 // Open connects to the database at dsn, a URL or key=value string as pgx reads it, and checks that
 // the tables are current. Errors wrap [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] when
-// they are not. Close must be called.
+// they are not. A server that does not do what the journal rests on is refused: see [ddl.Sound]. Close must be called.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	prefix, err := ddl.Prefix(schema.Postgres, o.Schema)
 	if err != nil {
@@ -122,6 +122,8 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 		if _, err := schema.Migrate(ctx, db, schema.Postgres, o.Schema); err != nil {
 			return err
 		}
+	} else if err := ddl.Sound(ctx, db); err != nil { // which Migrate looks at as well
+		return err
 	}
 	if err := ddl.Check(ctx, db, schema.Postgres, o.Schema); err != nil {
 		return err

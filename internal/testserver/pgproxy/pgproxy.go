@@ -3,11 +3,14 @@
 package pgproxy
 
 import (
+	"context"
 	"net"
 	"net/url"
+	"regexp"
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
@@ -19,6 +22,31 @@ type Fault struct {
 	Request func(m pgproto3.FrontendMessage)
 	// Answer returns what a client is told in place of the server's message, or nil if it is told nothing; nil: the message.
 	Answer func(m pgproto3.BackendMessage) pgproto3.BackendMessage
+}
+
+// NoOpLocks is an engine that takes calls for advisory locks and locks nothing. The statements in NoOpLocksSetup are run
+// before, past the proxy.
+var (
+	NoOpLocks      = Fault{Text: func(sql string) string { return lockCalls.ReplaceAllString(sql, `shadow.${1}lock(`) }}
+	NoOpLocksSetup = []string{`CREATE SCHEMA shadow`, `CREATE FUNCTION shadow.lock(bigint) RETURNS void LANGUAGE sql AS ''`,
+		`CREATE FUNCTION shadow.try_lock(bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'`}
+	lockCalls = regexp.MustCompile(`\bpg_(try_)?advisory_(xact_)?lock\(`)
+)
+
+// WithoutLocks starts a proxy as [New] does, before a server whose advisory locks lock nothing.
+func WithoutLocks(t testing.TB, dsn string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, sql := range NoOpLocksSetup {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return New(t, dsn, NoOpLocks)
 }
 
 // New starts a proxy before the server of the connection string, without TLS, until the test ends, and returns the

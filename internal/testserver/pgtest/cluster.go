@@ -26,12 +26,15 @@ type Options struct {
 	// Settings are further lines of postgresql.conf, such as "max_connections = 50". They win over
 	// the ones that this package sets.
 	Settings []string
+	// Major asks for a major version; see [Has]. The default is what [Variable] says, or else the newest of Debian's.
+	Major int
 }
 
 // Cluster is one PostgreSQL server with its data. Its methods are for one goroutine at a time, DSN
 // excepted.
 type Cluster struct {
 	dir       string // holds data, the log and the socket
+	programs  string // the folder with the server's programs; "": PATH has them
 	fsync     bool
 	port      int
 	keeper    io.Closer // see keep
@@ -52,7 +55,11 @@ func Start(t testing.TB, o Options) *Cluster {
 }
 
 func start(o Options) (*Cluster, error) {
-	c, err := place(o.Fsync)
+	dir, err := programs(o.Major)
+	if err != nil {
+		return nil, err
+	}
+	c, err := place(o.Fsync, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +72,8 @@ func start(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// place returns a cluster without data, with a folder and a port of its own.
-func place(fsync bool) (*Cluster, error) {
+// place returns a cluster without data, with a folder and a port of its own, and the programs in a folder.
+func place(fsync bool, programs string) (*Cluster, error) {
 	makeDir := throwaway.MemoryDir
 	if fsync {
 		makeDir = throwaway.DiskDir
@@ -79,7 +86,7 @@ func place(fsync bool) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
-	c := &Cluster{dir: dir, fsync: fsync, port: port}
+	c := &Cluster{dir: dir, programs: programs, fsync: fsync, port: port}
 	if c.keeper, err = c.keep(); err != nil {
 		return nil, fmt.Errorf("pgtest: %w", err)
 	}
@@ -90,7 +97,7 @@ func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
 // init makes the data folder.
 func (c *Cluster) init(settings []string) error {
-	err := run("initdb", "--pgdata", c.data(), "--username", "postgres", "--auth", "trust",
+	err := c.run("initdb", "--pgdata", c.data(), "--username", "postgres", "--auth", "trust",
 		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
 	if err != nil {
 		return err
@@ -122,7 +129,7 @@ func (c *Cluster) configure(settings ...string) error {
 func (c *Cluster) Restart() error {
 	deadline := time.Now().Add(patience)
 	for {
-		err := run("pg_ctl", "start", "--wait", "--silent", "--pgdata", c.data(), "--log", filepath.Join(c.dir, "log"))
+		err := c.run("pg_ctl", "start", "--wait", "--silent", "--pgdata", c.data(), "--log", filepath.Join(c.dir, "log"))
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
@@ -136,7 +143,7 @@ func (c *Cluster) Restart() error {
 // transactions are rolled back and clients are told.
 func (c *Cluster) Stop(immediate bool) error {
 	mode := map[bool]string{true: "immediate", false: "fast"}[immediate]
-	return run("pg_ctl", "stop", "--wait", "--silent", "--mode", mode, "--pgdata", c.data())
+	return c.run("pg_ctl", "stop", "--wait", "--silent", "--mode", mode, "--pgdata", c.data())
 }
 
 // Kill kills all processes of the server as kill -9 does, and returns when it does not listen any more.
@@ -199,8 +206,8 @@ func awaitPort(port int, open bool) error {
 }
 
 // run runs one of PostgreSQL's programs as the server's user.
-func run(name string, args ...string) error {
-	path, err := program(name)
+func (c *Cluster) run(name string, args ...string) error {
+	path, err := program(c.programs, name)
 	if err != nil {
 		return err
 	}

@@ -9,14 +9,10 @@ package pgtest
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -103,20 +99,6 @@ func (c *Cluster) connected(work func(context.Context, *pgx.Conn) error) error {
 	}
 	defer conn.Close(ctx)
 	return work(ctx, conn)
-}
-
-// program returns the path of one of PostgreSQL's programs: the newest of Debian's versions, or
-// else what PATH has.
-func program(name string) (string, error) {
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
-	if err != nil {
-		return "", err
-	}
-	newest := func(a, b string) int { return len(a) - len(b) + strings.Compare(a, b) }
-	if len(found) > 0 {
-		return slices.MaxFunc(found, newest), nil
-	}
-	return throwaway.Program("PostgreSQL", name)
 }
 
 // tempDir makes a folder that the server's user can write to, by one of the functions that make folders.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -158,4 +159,49 @@ func awaitGone(t *testing.T, dir string) {
 		}
 	}
 	t.Errorf("%s is still there", dir)
+}
+
+// The server that tests share is the one that the variable asks for.
+func TestSharedMajor(t *testing.T) {
+	major, err := strconv.Atoi(os.Getenv(Variable))
+	if err != nil {
+		t.Skip("no version is asked for")
+	}
+	if got := query(t, DSN(t), "SHOW server_version_num"); got[:len(got)-4] != strconv.Itoa(major) {
+		t.Errorf("asked for %d, and it is %s", major, got)
+	}
+}
+
+// A server of the version that is asked for runs, and one that is not there is a reason to install it.
+func TestMajor(t *testing.T) {
+	for _, major := range Majors {
+		if !Has(major) {
+			t.Logf("PostgreSQL %d is not on this machine", major)
+			continue
+		}
+		t.Run(fmt.Sprint(major), func(t *testing.T) {
+			got := query(t, Start(t, Options{Major: major}).DSN(t), "SHOW server_version_num")
+			if !strings.HasPrefix(got, fmt.Sprint(major)) || len(got) != 6 {
+				t.Errorf("asked for %d, and it is %s", major, got)
+			}
+		})
+	}
+	if _, err := programs(9); err == nil || !strings.Contains(err.Error(), "install-servers versions") {
+		t.Error(err)
+	}
+}
+
+// The variable chooses the servers that no test asks a version of, by number or by folder.
+func TestVariable(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(Variable, dir)
+	if got, err := programs(0); err != nil || got != dir {
+		t.Error(got, err)
+	}
+	for _, major := range Majors {
+		t.Setenv(Variable, fmt.Sprint(major))
+		if got, err := programs(0); err == nil != Has(major) || got != programsOf(major) {
+			t.Error(major, got, err)
+		}
+	}
 }

@@ -22,7 +22,7 @@ func attend(script string, args ...string) (io.Closer, error) {
 
 // keep starts the process that stops the server and removes its files at the end.
 func (c *Cluster) keep() (io.Closer, error) {
-	ctl, err := program("pg_ctl")
+	ctl, err := program(c.programs, "pg_ctl")
 	if err != nil {
 		return nil, err
 	}
