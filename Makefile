@@ -123,8 +123,8 @@ bench-stores: servers ## the table of docs/storage.md, about two minutes
 
 SIZE ?= 20000000
 
-bench-large: servers ## accept rate beside SIZE keys, against empty tables
-	cd internal/tool/bench && go run -mod=mod . -only l -size $(SIZE)
+bench-large: servers ## accept rate beside SIZE keys, against empty tables and files
+	cd internal/tool/bench && go run -mod=mod . -only l,m -size $(SIZE)
 
 backlog: servers ## a million events wait for one gateway
 	go test -count=1 -timeout 20m -run TestBacklogDrains -v ./cmd/hookonce/internal/endtoend -backlog 1000000

@@ -53,7 +53,7 @@ func main() {
 	flag.StringVar(&s.json, "json", "", "`file` to write the figures to as JSON")
 	flag.StringVar(&s.dir, "dir", "", "`folder` for the databases; must be on a real disk (default: the system's temporary one)")
 	flag.StringVar(&s.profiles, "profiles", "", "`folder` for CPU profiles of every part")
-	flag.IntVar(&s.size, "size", 0, "`number` of keys in the database of row l2; without it rows l are left out")
+	flag.IntVar(&s.size, "size", 0, "`number` of keys in the database of rows l2 and m2; without it rows l and m are left out")
 	flag.Parse()
 	if s.profiles != "" {
 		exit(errors.Join(os.Setenv(profilesVariable, s.profiles), bench(s)))

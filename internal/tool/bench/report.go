@@ -180,7 +180,8 @@ func (r *report) comparisons(w io.Writer) {
 		{"i2", "i1", "library to the hand-written transaction"},
 		{"i4", "i3", "`Idempotent` to the hand-written endpoint"},
 		{"j2", "j1", "95 destinations beside 5 that hang to the same beside 5 that do not"},
-		{"l2", "l1", "accepted beside -size keys to empty tables"},
+		{"l2", "l1", "accepted beside -size keys to empty tables, Postgres"},
+		{"m2", "m1", "accepted beside -size keys to an empty file, SQLite"},
 	} {
 		if a, b := r.rate(c.ours), r.rate(c.theirs); a > 0 && b > 0 {
 			fmt.Fprintf(w, "\n- %s: %.2f", c.what, a/b)

@@ -56,4 +56,6 @@ var rows = []row{
 	{id: "k2", title: "**hookonce, Postgres**: 2000 per second during purges and drops of partitions", kind: "gateway", store: "postgres", load: freshEvents, rate: 2000, aged: 20_000, keep: 24 * time.Hour},
 	{id: "l1", title: "**hookonce, Postgres**: accepted into empty tables", kind: "gateway", store: "postgres", load: freshEvents, half: true, large: true},
 	{id: "l2", title: "**hookonce, Postgres**: accepted beside -size keys", kind: "gateway", store: "postgres", load: freshEvents, half: true, large: true, keys: true},
+	{id: "m1", title: "**hookonce, SQLite**: accepted into an empty file", kind: "gateway", store: "sqlite", load: freshEvents, half: true, large: true},
+	{id: "m2", title: "**hookonce, SQLite**: accepted beside -size keys", kind: "gateway", store: "sqlite", load: freshEvents, half: true, large: true, keys: true},
 }

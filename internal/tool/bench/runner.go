@@ -61,7 +61,8 @@ func openRunner(s options, chosen []row) (*runner, error) {
 func (rn *runner) database(r row) (string, error) {
 	switch r.store {
 	case "sqlite":
-		return "sqlite:" + filepath.Join(rn.dir, r.id+".db"), nil
+		store := "sqlite:" + filepath.Join(rn.dir, r.id+".db")
+		return store, rn.seed(r, store)
 	case "postgres":
 		if err := rn.startPostgres(); err != nil {
 			return "", err
