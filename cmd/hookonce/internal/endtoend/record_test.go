@@ -28,6 +28,7 @@ var (
 	recordEvents = flag.Int("record", 3000, "how many events each run of TestRecord has")
 	recordFaults = flag.Int("record.faults", 8, "how many faults there are in each run of TestRecord")
 	recordTime   = flag.Duration("record.for", time.Hour, "longest time for the load of a run of TestRecord")
+	recordMajor  = flag.Int("record.major", 0, "major version of PostgreSQL for TestRecord; 0: as with all tests")
 	recordFile   = flag.String("record.json", "", "file with a list that each run of TestRecord is added to")
 )
 
@@ -37,7 +38,7 @@ var (
 func TestRecord(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { newStage(t, nil).run() })
 	t.Run("postgres", func(t *testing.T) {
-		primary := pgtest.Start(t, pgtest.Options{Fsync: true, Settings: []string{"max_wal_size = 2GB"}})
+		primary := pgtest.Start(t, pgtest.Options{Fsync: true, Major: *recordMajor, Settings: []string{"max_wal_size = 2GB"}})
 		newStage(t, primary).run()
 	})
 }
