@@ -122,7 +122,7 @@ func (d *Deliverer) Reload(destinations map[string]Destination, relayed map[stri
 	}
 	ready := make(map[string]*destination, len(destinations))
 	for name, s := range destinations {
-		dest, err := newDestination(name, s, d.queues[name].before(), d.transport)
+		dest, err := newDestination(name, s, d.queues[name].before(), d.transport, d.opt.Dial)
 		if err != nil {
 			return fmt.Errorf("deliver: destination %q: %w", name, err)
 		}

@@ -33,8 +33,9 @@ type destination struct {
 }
 
 // newDestination checks the settings. Its errors repeat no secret and no address, which may hold one. What can be
-// kept of the destination of that name before is kept; it may be nil. So may the transport: it makes one then.
-func newDestination(name string, s Destination, before *destination, transport http.RoundTripper) (*destination, error) {
+// kept of the destination of that name before is kept; it may be nil. So may the transport: it makes one then, with
+// dial, if that is not nil.
+func newDestination(name string, s Destination, before *destination, transport http.RoundTripper, dial dialer) (*destination, error) {
 	d := &destination{Destination: s, name: name, transport: transport}
 	var err error
 	if d.Breaker, err = s.Breaker.fit(s.Schedule); err != nil {
@@ -48,7 +49,7 @@ func newDestination(name string, s Destination, before *destination, transport h
 	case before != nil && before.connects(d):
 		d.transport = before.transport
 	default:
-		d.transport = newTransport(s.Policy, s.TLS, s.Concurrency)
+		d.transport = newTransport(s.Policy, s.TLS, s.Concurrency, dial)
 	}
 	switch {
 	case before != nil && before.Rate == s.Rate:

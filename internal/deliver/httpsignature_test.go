@@ -26,7 +26,7 @@ func httpSigner(t *testing.T, s Destination, kinds ...httpsig.Algorithm) *destin
 		}
 		s.HTTPKeys = append(s.HTTPKeys, key)
 	}
-	d, err := newDestination("app", s, nil, http.DefaultTransport)
+	d, err := newDestination("app", s, nil, http.DefaultTransport, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestHTTPSignatureSettings(t *testing.T) {
 	odd.URL, odd.HTTPKeys = "https://bücher.example/", many.HTTPKeys[:1]
 	oddApp.AppURL, oddApp.HTTPKeys = "https://bücher.example/", many.HTTPKeys[:1]
 	for want, s := range map[string]Destination{"at most 4": many, "begins with xn--": odd, "one that begins with xn--": oddApp} {
-		if _, err := newDestination("app", s, nil, http.DefaultTransport); err == nil || !strings.Contains(err.Error(), want) || bytes.Contains([]byte(err.Error()), []byte("bücher")) {
+		if _, err := newDestination("app", s, nil, http.DefaultTransport, nil); err == nil || !strings.Contains(err.Error(), want) || bytes.Contains([]byte(err.Error()), []byte("bücher")) {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}

@@ -1,11 +1,13 @@
 package deliver
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -41,6 +43,8 @@ type Options struct {
 	Watcher Watcher
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
+	// Dial connects to destinations. Nil: over TCP, to the addresses that their policies allow.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Tracer makes the spans of attempts, and their context is passed on. Nil: there are none.
 	Tracer *tracing.Tracer
 }

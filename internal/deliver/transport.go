@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -13,13 +14,18 @@ import (
 	"github.com/hookonce/hookonce/internal/retry"
 )
 
+// dialer connects to an address.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
 // newTransport returns a transport of a destination that can keep one connection open for every attempt
 // that may be under way. It knows no proxy and no cookies, and leaves the encoding of answers alone,
-// of which little is read.
-func newTransport(p AddressPolicy, settings *tls.Config, concurrency int) *http.Transport {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: p.control}
+// of which little is read. If dial is nil it connects over TCP, to what the policy allows.
+func newTransport(p AddressPolicy, settings *tls.Config, concurrency int, dial dialer) *http.Transport {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second, Control: p.control}).DialContext
+	}
 	return &http.Transport{
-		DialContext:            dialer.DialContext,
+		DialContext:            dial,
 		TLSClientConfig:        settings.Clone(),
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true,
@@ -38,7 +44,7 @@ const serviceConns = 64
 // NewTransport returns a transport for requests that are no deliveries, to the addresses that the policy
 // allows.
 func NewTransport(p AddressPolicy) *http.Transport {
-	return newTransport(p, nil, serviceConns)
+	return newTransport(p, nil, serviceConns, nil)
 }
 
 // AddressPolicy says which addresses may be connected to. It is asked about every address that a

@@ -89,7 +89,7 @@ func (g *Gateway) listenCells(p *plan) (err error) {
 		return nil
 	}
 	limits := defaultLimits(connlimit.Limits{Max: maxCellConnections, PerAddress: maxCellConnections}, spareAdmin)
-	g.cells.listener, err = listen("cell_listen", p.cell.listen, p.cell.server, limits, g.connections, g.opt.strange)
+	g.cells.listener, err = g.opt.listen("cell_listen", p.cell.listen, p.cell.server, limits, g.connections)
 	return err
 }
 

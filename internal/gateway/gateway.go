@@ -146,10 +146,10 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 	checkDescriptors(g.opt.Logger, &wired.plan, providers)
 	limits := defaultLimits(providers, spareIngest)
 	limits.connections.Group = g.waitsFor
-	if g.ingest, err = listen("listen", wired.listen, nil, limits, g.connections, g.opt.strange); err != nil {
+	if g.ingest, err = g.opt.listen("listen", wired.listen, nil, limits, g.connections); err != nil {
 		return err
 	}
-	if g.admin, err = listen("admin", wired.admin, wired.adminTLS, defaultLimits(admin, spareAdmin), g.connections, g.opt.strange); err != nil {
+	if g.admin, err = g.opt.listen("admin", wired.admin, wired.adminTLS, defaultLimits(admin, spareAdmin), g.connections); err != nil {
 		return err
 	}
 	if err = g.listenCells(&wired.plan); err != nil {
@@ -197,7 +197,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.tellMemory(&wired.plan)
 	g.readiness = g.newReadiness()
 	g.readiness.full, g.readiness.ping = g.journal.Full, g.journal.Ping
-	if g.library, err = openLibrary(wired.store, g.store, g.opt.Now); err != nil {
+	if g.library, err = openLibrary(wired.store, g.store, g.opt); err != nil {
 		return err
 	}
 	g.overview = overview.New(g.overviewOptions())
@@ -286,7 +286,7 @@ func (g *Gateway) deliverOptions(w *wiring) deliver.Options {
 	o := w.deliver
 	o.Journal = g.journal
 	o.Now, o.Logger, o.Registerer, o.Tally, o.Watcher = g.opt.Now, g.opt.Logger, g.opt.Registry, g.tally.Registry, g.opt.Watcher
-	o.Tracer = g.tracer
+	o.Tracer, o.Dial = g.tracer, g.opt.Dial
 	return o
 }
 

@@ -26,8 +26,11 @@ type library struct {
 	store *sqlstore.Store
 }
 
-func openLibrary(in storePlan, store *journalStore, now func() time.Time) (l library, err error) {
+func openLibrary(in storePlan, store *journalStore, o Options) (l library, err error) {
 	dialect := sqlstore.SQLite
+	if o.Store != nil {
+		return l, nil
+	}
 	if in.Driver == config.Postgres {
 		dialect = sqlstore.Postgres
 		l.db, err = sql.Open("pgx", in.Single())
@@ -39,7 +42,7 @@ func openLibrary(in storePlan, store *journalStore, now func() time.Time) (l lib
 	}
 	l.db.SetMaxOpenConns(1)
 	l.db.SetConnMaxIdleTime(libraryIdle)
-	opts := []sqlstore.Option{sqlstore.WithClock(now)}
+	opts := []sqlstore.Option{sqlstore.WithClock(o.Now)}
 	if dialect == sqlstore.Postgres && in.schema != "" {
 		opts = append(opts, sqlstore.WithSchema(in.schema))
 	}
@@ -75,6 +78,9 @@ const asked = 50
 
 // reconciled returns what `hookonce reconcile effects` found, the latest result of each question.
 func (l library) reconciled(ctx context.Context) (all []overview.Reconciled, err error) {
+	if l.store == nil {
+		return nil, nil
+	}
 	found, err := l.store.Reconciliations(ctx, asked)
 	for _, r := range inspect.Latest(found) {
 		o := overview.Reconciled{At: r.At, Table: r.Question.Table, Doubled: r.Doubled, Surplus: r.Surplus, Lost: r.Lost, Command: reconcileAgain(r.Question)}

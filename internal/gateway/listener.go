@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"syscall"
@@ -52,10 +51,11 @@ type listener struct {
 	storing func() int
 }
 
-// listen binds the address of the setting called name. log is at a bounded rate. With certificates it speaks TLS, beneath
+// listen binds the address of the setting called name. With certificates it speaks TLS, beneath
 // the limits: these count what is said, and the handshake is a part of the time for the first header.
-func listen(name, address string, certificates *tls.Config, lim limits, metrics *connectionMetrics, log *slog.Logger) (*listener, error) {
-	l, err := net.Listen("tcp", address)
+func (o *Options) listen(name, address string, certificates *tls.Config, lim limits, metrics *connectionMetrics) (*listener, error) {
+	l, err := o.Listen("tcp", address)
+	log := o.strange
 	if err == nil {
 		own := &listener{name: name, log: log, limits: lim}
 		own.certificates.Store(certificates)

@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +13,7 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
@@ -35,9 +38,25 @@ type Options struct {
 	Level *slog.LevelVar
 	// Watcher is told what becomes of every request and every attempt, as it happens. Default: nobody is.
 	Watcher Watcher
+	// Listen binds an address, and Dial connects to one of a destination's. Default: TCP. With a Dial of its own nothing asks
+	// which addresses may be connected to.
+	Listen func(network, address string) (net.Listener, error)
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	// Store opens the journal's store, in place of the configured one. What needs a database (the tables of the library,
+	// sources in modes observe and idempotency) is missing then. Nil: the configured one is opened.
+	Store func(ctx context.Context) (*OpenedStore, error)
 	// Memory is told at the start, and when the configuration was read again, how many bytes the process takes at most if
 	// garbage is collected in time. It is meant for [debug.SetMemoryLimit], which changes the whole process. Nil: nobody is told.
 	Memory func(bytes int64)
+}
+
+// OpenedStore is a store for the journal, which the gateway closes.
+type OpenedStore struct {
+	journal.Store
+	// Notifier tells the gateways on the store of work that is due at once. Nil: they find it when they poll.
+	Notifier journal.Notifier
+	// IDs makes the identifiers of events.
+	IDs *journal.IDs
 }
 
 // Watcher is told what becomes of every request and every attempt, for people who look on. Its methods are
@@ -57,6 +76,9 @@ func (o Options) withDefaults() Options {
 		o.Registry = prometheus.NewRegistry()
 		o.Registry.MustRegister(collectors.NewGoCollector(),
 			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
+	if o.Listen == nil {
+		o.Listen = net.Listen
 	}
 	if o.Now == nil {
 		o.Now = time.Now

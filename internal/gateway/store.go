@@ -58,7 +58,10 @@ func (s *journalStore) Close() error {
 // where the store is.
 func openStore(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {
 	open := openSQLite
-	if in.Driver == config.Postgres {
+	switch {
+	case o.Store != nil:
+		open = openGiven
+	case in.Driver == config.Postgres:
 		open = openPostgres
 	}
 	s, ids, err := open(ctx, in, o)
@@ -78,6 +81,15 @@ func openSQLite(ctx context.Context, in storePlan, o Options) (*journalStore, *j
 		return nil, nil, errors.Join(err, s.Close())
 	}
 	return &journalStore{Store: s, standing: s.Standing}, journal.NewIDs(0, last), nil
+}
+
+// openGiven opens what [Options.Store] has.
+func openGiven(ctx context.Context, _ storePlan, o Options) (*journalStore, *journal.IDs, error) {
+	s, err := o.Store(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &journalStore{Store: s.Store, notifier: s.Notifier}, s.IDs, nil
 }
 
 func openPostgres(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {

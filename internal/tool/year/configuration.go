@@ -1,0 +1,61 @@
+package year
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The secrets of the simulation. All of them are made up here.
+const (
+	shopSecret    = "whsec_c2ltdWxhdGlvbi1zaG9wLXNlY3JldC0wMDAwMDE="
+	shopSecretOld = "whsec_c2ltdWxhdGlvbi1zaG9wLXNlY3JldC0wMDAwMDI="
+	operatorToken = "simulated-operator-token-0123456789"
+)
+
+func secretOf(source string) string       { return "whsec_simulated-" + source }
+func forgedSecretOf(source string) string { return "whsec_guessed-" + source }
+
+var environment = []string{"OPERATOR=" + operatorToken, "SHOP=" + shopSecret, "SHOP_OLD=" + shopSecretOld,
+	"BILLING=" + secretOf("billing"), "ORDERS=" + secretOf("orders"), "STOREFRONT=" + secretOf("storefront"), "NEXT=whsec_simulated-next"}
+
+func ingestAddress(number int) string { return fmt.Sprintf("10.0.0.%d:8080", number+1) }
+func adminAddress(number int) string  { return fmt.Sprintf("127.0.0.1:%d", 9001+number) }
+
+// The variants of the configuration, as bits.
+const (
+	variantRotated = 1 << iota // secrets are being rotated
+	variantSlow                // fewer deliveries at once, and a rate
+	variantLonger              // other times
+	variants       = 1 << iota
+)
+
+// configuration is the file of a gateway.
+func configuration(number, variant int) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "listen: %s\nadmin: %s\nstore: sqlite:hookonce.db\n", ingestAddress(number), adminAddress(number))
+	b.WriteString("admin_tokens:\n  - {name: operator, token: 'env:OPERATOR', role: operator}\n")
+	b.WriteString("retention: {ids: 90d, bodies: 7d}\n")
+	concurrency, timeout, rotated := 8, "8s", ""
+	if variant&variantSlow != 0 {
+		concurrency = 1
+	}
+	if variant&variantLonger != 0 {
+		timeout = "12s"
+	}
+	if variant&variantRotated != 0 {
+		rotated = ", 'env:NEXT'"
+	}
+	fmt.Fprintf(&b, "delivery: {timeout: %s, backoff: 2s, backoff_max: 30s, attempts: 12, concurrency: %d}\n", timeout, concurrency)
+	secret := "'env:SHOP'"
+	if variant&variantRotated != 0 {
+		secret = "'env:SHOP', 'env:SHOP_OLD'"
+	}
+	fmt.Fprintf(&b, "destinations:\n  - {name: %s, url: 'http://%s:80/hooks', secrets: [%s]}\n", claiming, claiming, secret)
+	fmt.Fprintf(&b, "  - {name: %s, url: 'http://%s:80/hooks', order: by_resource}\n", plain, plain)
+	b.WriteString("sources:\n")
+	for _, s := range sources() {
+		fmt.Fprintf(&b, "  - name: %s\n    provider: %s\n    secrets: ['env:%s'%s]\n    routes:\n      - to: [%s]\n", s, kinds[s], strings.ToUpper(s), rotated,
+			strings.Join(destinationsOf(s), ", "))
+	}
+	return []byte(b.String())
+}

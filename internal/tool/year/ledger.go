@@ -1,0 +1,405 @@
+package year
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
+)
+
+// ledger has what happened, as somebody sees it who sees everything: no process reads it.
+type ledger struct {
+	mu      sync.Mutex
+	begin   time.Time
+	lines   []string
+	broken  []string       // laws, in the order in which they were
+	counts  map[string]int // of faults that fired, and of what happened
+	store   *journaltest.Memory
+	events  map[string]*fact // by name
+	stored  map[ref]*record  // by key: what is on record, or was
+	ids     map[int64]*record
+	harm    []time.Time // when something disturbed
+	skewed  bool        // clocks differ by more than a second or two
+	calm    bool        // the quiet at the end has begun
+	paused  map[string]time.Time
+	retain  time.Duration
+	purging map[int64]bool
+}
+
+// ref is a key in its source.
+type ref struct{ source, key string }
+
+// fact is one event, as its sender means it.
+type fact struct {
+	Event
+	acked    []time.Time
+	effects  map[string]int             // by application
+	attempts map[string][]attempt       // by destination
+	keys     map[string]map[string]bool // Idempotency-Keys by destination
+	stored   int                        // how many times, of one without a key
+}
+
+// attempt is a request that arrived at a destination.
+type attempt struct {
+	at, end time.Time
+	status  int // 0: it is under way
+	forced  bool
+	skewed  bool
+}
+
+// record is an event that a store has.
+type record struct {
+	id     int64
+	ref    ref
+	event  string
+	at     time.Time
+	order  int // of becoming durable
+	dead   map[string]time.Time
+	purged bool
+}
+
+func newLedger(store *journaltest.Memory) *ledger {
+	return &ledger{begin: time.Now(), counts: map[string]int{}, store: store, events: map[string]*fact{}, stored: map[ref]*record{}, ids: map[int64]*record{},
+		paused: map[string]time.Time{}, purging: map[int64]bool{}}
+}
+
+// log writes a line of the trace.
+func (l *ledger) log(who, what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.logLocked(who, what)
+}
+
+func (l *ledger) logLocked(who, what string) {
+	l.lines = append(l.lines, fmt.Sprintf("%-16s %-14s %s", stamp(time.Since(l.begin)), who, what))
+}
+
+// stamp is a time in a trace: days, and the time of the day.
+func stamp(d time.Duration) string {
+	day := 24 * time.Hour
+	return fmt.Sprintf("%3dd %s", d/day, time.Time{}.Add(d%day).Format("15:04:05.000"))
+}
+
+// fired counts that something happened that the plan wanted, and that it disturbs.
+func (l *ledger) fired(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts[what]++
+	l.harm = append(l.harm, time.Now())
+}
+
+// count counts what disturbs nothing.
+func (l *ledger) count(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts[what]++
+}
+
+// breaks says that a law is broken.
+func (l *ledger) breaks(law, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.breaksLocked(law, format, args...)
+}
+
+func (l *ledger) breaksLocked(law, format string, args ...any) {
+	text := law + ": " + fmt.Sprintf(format, args...)
+	l.broken = append(l.broken, text)
+	l.logLocked("LAW BROKEN", text)
+}
+
+// disturbed reports whether anything was disturbed near a moment.
+func (l *ledger) disturbed(at time.Time, before, after time.Duration) bool {
+	return slices.ContainsFunc(l.harm, func(h time.Time) bool { return !h.Before(at.Add(-before)) && !h.After(at.Add(after)) })
+}
+
+// The marks that a body has after the name of its event.
+const (
+	forgedMark   = "~forged"
+	conflictMark = "~conflict"
+)
+
+// named returns the name that a body bears.
+func named(body []byte) string {
+	_, rest, found := strings.Cut(string(body), `"simulation":"`)
+	if !found {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, `"`)
+	return name
+}
+
+func base(name string) string {
+	name, _, _ = strings.Cut(name, "~")
+	return name
+}
+
+// accepted books what a store has made durable.
+func (l *ledger) accepted(who string, batch []*journal.Record, results []journal.Result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, r := range results {
+		name := named(batch[i].Body)
+		f := l.events[base(name)]
+		switch {
+		case r.Err != nil:
+			l.logLocked(who, fmt.Sprintf("refused by the store: %s: %v", name, r.Err))
+			continue
+		case f == nil:
+			l.breaksLocked("verify first", "%s has stored what nobody sent: %q", who, name)
+			continue
+		case strings.HasSuffix(name, forgedMark):
+			l.breaksLocked("verify first", "%s has stored a forged body: %s", who, name)
+		}
+		l.counts["stored/"+string(r.Status)]++
+		l.logLocked(who, fmt.Sprintf("stored %s as %s, id %d", name, r.Status, r.ID))
+		if r.Status != journal.Accepted && r.Status != journal.Unkeyed {
+			continue
+		}
+		at := ref{batch[i].Source, batch[i].Key}
+		rec := &record{id: r.ID, ref: at, event: name, at: time.Now(), order: len(l.ids), dead: map[string]time.Time{}}
+		l.ids[r.ID] = rec
+		if r.Status == journal.Unkeyed {
+			f.stored++
+			continue
+		}
+		if old := l.stored[at]; old != nil && !old.purged {
+			l.breaksLocked("one claim", "%s is stored a second time, as %d beside %d", name, r.ID, old.id)
+		}
+		l.stored[at] = rec
+	}
+}
+
+// finished books outcomes that are durable.
+func (l *ledger) finished(who string, outcomes []journal.Outcome, applied []bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, o := range outcomes {
+		rec := l.ids[o.EventID]
+		if rec == nil {
+			continue
+		}
+		l.logLocked(who, fmt.Sprintf("recorded %s at %s: %s, token %d, current %t %s", rec.event, o.Destination, o.State, o.Token, applied[i], o.Error))
+		if applied[i] {
+			l.counts["recorded/"+string(o.State)]++
+		}
+		if applied[i] && o.State == journal.Dead {
+			rec.dead[o.Destination] = time.Now()
+		}
+		if applied[i] && o.State == journal.Done {
+			l.delivered(rec, o)
+		}
+	}
+}
+
+// delivered checks that what is recorded as done was taken.
+func (l *ledger) delivered(rec *record, o journal.Outcome) {
+	f := l.events[base(rec.event)]
+	took := slices.ContainsFunc(f.attempts[o.Destination], func(a attempt) bool { return a.status/100 == 2 })
+	if !took && o.Status/100 == 2 {
+		l.breaksLocked("losing is worse", "%s is recorded as done at %s, which has not taken it", rec.event, o.Destination)
+	}
+}
+
+// openWork names the deliveries that are not done.
+func (l *ledger) openWork() map[journal.DeliveryID]journal.State {
+	open := map[journal.DeliveryID]journal.State{}
+	for _, d := range l.store.Deliveries() {
+		open[journal.DeliveryID{EventID: d.EventID, Destination: d.Destination}] = d.State
+	}
+	return open
+}
+
+// purged checks what a step of a purge has left.
+func (l *ledger) purged(who string, p journal.Purge, purged journal.Purged, _ map[journal.DeliveryID]journal.State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if purged.Deleted > 0 {
+		l.counts["purged/"+fmt.Sprint(p.Kind)] += purged.Deleted
+		l.logLocked(who, fmt.Sprintf("purged %d of kind %v", purged.Deleted, p.Kind))
+	}
+	if p.Kind != journal.KindIDs {
+		return
+	}
+	for at, rec := range l.stored {
+		_, there := l.store.Lookup(at.source, at.key)
+		age := time.Since(rec.at)
+		switch {
+		case there || rec.purged:
+		case age < l.retain-maxSkew-time.Minute:
+			l.breaksLocked("ids outlive the provider's windows", "%s forgot %s after %v; it is to be kept for %v", who, rec.event, age, l.retain)
+			fallthrough
+		default:
+			rec.purged = true
+		}
+	}
+}
+
+// arrived books a request at a destination, and returns its number. It says what it is that arrived.
+func (l *ledger) arrived(at, name, key string, forced bool) (f *fact, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f = l.events[base(name)]
+	if f == nil || strings.HasSuffix(name, forgedMark) {
+		l.breaksLocked("verify first", "%s got a body that no sender sent: %q", at, name)
+		return nil, 0
+	}
+	l.logLocked(at, fmt.Sprintf("gets %s, key %s", name, key))
+	l.counts["attempts/"+at]++
+	before := f.attempts[at]
+	if f.keys[at] == nil {
+		f.keys[at] = map[string]bool{}
+	}
+	f.keys[at][key] = true
+	if most := max(1, f.stored, l.lives(f)); len(f.keys[at]) > most {
+		l.breaksLocked("a stable key", "%s got %s under %d Idempotency-Keys, and it was stored %d times: %v", at, name, len(f.keys[at]), most, slices.Sorted(maps.Keys(f.keys[at])))
+	}
+	if since, paused := l.paused[at]; paused && time.Since(since) > pauseKnown && !l.disturbed(time.Now(), 2*time.Minute, 0) {
+		l.breaksLocked("paused is paused", "%s got %s %v after it was paused", at, name, time.Since(since))
+	}
+	if !forced && f.Keyed {
+		l.repeated(at, name, before)
+	}
+	f.attempts[at] = append(before, attempt{at: time.Now(), forced: forced, skewed: l.skewed})
+	return f, len(before)
+}
+
+// lives is how often a key was stored, because it was forgotten in between.
+func (l *ledger) lives(f *fact) (n int) {
+	for _, rec := range l.ids {
+		if base(rec.event) == f.name() {
+			n++
+		}
+	}
+	return n
+}
+
+// repeated checks that an event which was taken does not come again, unless something happened at that time.
+func (l *ledger) repeated(at, name string, before []attempt) {
+	lives := l.lives(l.events[base(name)])
+	for _, a := range before {
+		if a.status/100 != 2 || a.end.Sub(a.at) > 5*time.Second || a.skewed || l.skewed {
+			continue
+		}
+		if lives > 1 || l.disturbed(a.end, 2*time.Minute, 2*time.Minute) {
+			continue
+		}
+		l.breaksLocked("no repetition without a reason", "%s got %s again, which it took at %s when nothing was disturbed", at, name, stamp(a.end.Sub(l.begin)))
+		return
+	}
+}
+
+// answered books what a destination answered.
+func (l *ledger) answered(at string, f *fact, n, status int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.attempts[at][n].status, f.attempts[at][n].end = status, time.Now()
+	l.logLocked(at, fmt.Sprintf("answers %d to %s", status, f.name()))
+	if status/100 == 2 && at == claiming && f.Keyed && f.effects[at] == 0 {
+		l.breaksLocked("nothing is acknowledged before it is durable", "%s answered %d to %s without its effect", at, status, f.name())
+	}
+}
+
+// effect books that what an application does for an event is committed.
+func (l *ledger) effect(at, name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.events[base(name)]
+	f.effects[at]++
+	l.counts["effects"]++
+	l.logLocked(at, "effect of "+name)
+	most := 1
+	if !f.Keyed {
+		most = f.stored
+	}
+	if f.effects[at] > most {
+		l.breaksLocked("one effect", "%s has the effect of %s %d times", at, name, f.effects[at])
+	}
+	if rec := l.keyed(f); rec != nil && f.Keyed && rec.event != name {
+		l.breaksLocked("the first copy stands", "%s has the effect of %s, and %s is on record", at, name, rec.event)
+	}
+}
+
+// keyed returns what is on record of an event with a key.
+func (l *ledger) keyed(f *fact) *record {
+	for _, rec := range l.stored {
+		if base(rec.event) == f.name() {
+			return rec
+		}
+	}
+	return nil
+}
+
+// acked books that a sender read a success. The dead are deliveries that were given up when it sent.
+func (l *ledger) acked(name string, status int, dead map[string]int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.events[base(name)]
+	l.logLocked(f.Source, fmt.Sprintf("reads %d to %s", status, name))
+	l.counts["acked"]++
+	f.acked = append(f.acked, time.Now())
+	rec := l.keyed(f)
+	switch {
+	case strings.HasSuffix(name, forgedMark):
+		l.breaksLocked("verify first", "a forged copy of %s was answered %d", name, status)
+	case f.Keyed && (rec == nil || rec.purged):
+		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d, and is not on record", name, status)
+	case !f.Keyed && f.stored < len(f.acked):
+		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d for the %d. time, and is on record %d times", name, status, len(f.acked), f.stored)
+	}
+	for _, d := range l.store.Deliveries() {
+		if rec != nil && d.EventID == rec.id && d.State == journal.Dead && dead[d.Destination] == d.Token && d.Token > 0 {
+			l.breaksLocked("failed work can be tried again", "a copy of %s was answered %d, and its delivery to %s stays dead", name, status, d.Destination)
+		}
+	}
+}
+
+// deadAt returns the deliveries of an event that are given up, with their tokens.
+func (l *ledger) deadAt(name string) map[string]int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	dead := map[string]int64{}
+	rec := l.keyed(l.events[base(name)])
+	for _, d := range l.store.Deliveries() {
+		if rec != nil && d.EventID == rec.id && d.State == journal.Dead {
+			dead[d.Destination] = d.Token
+		}
+	}
+	return dead
+}
+
+// settle checks, when all is quiet, that nothing that was acknowledged is lost.
+func (l *ledger) settle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	dead := map[journal.DeliveryID]bool{}
+	for _, d := range l.store.Deliveries() {
+		if d.State == journal.Dead {
+			dead[journal.DeliveryID{EventID: d.EventID, Destination: d.Destination}] = true
+			continue
+		}
+		rec := l.ids[d.EventID]
+		l.breaksLocked("all comes to an end", "%s at %s is %s although nothing has been disturbed for long; due %v, last error %q", rec.event, d.Destination, d.State, d.Due.Sub(l.begin), d.LastError)
+	}
+	for _, rec := range slices.SortedFunc(maps.Values(l.ids), func(a, b *record) int { return cmp.Compare(a.order, b.order) }) {
+		f := l.events[base(rec.event)]
+		for _, at := range destinationsOf(f.Source) {
+			took := slices.ContainsFunc(f.attempts[at], func(a attempt) bool { return a.status/100 == 2 })
+			if !took && !dead[journal.DeliveryID{EventID: rec.id, Destination: at}] && !rec.purged {
+				l.breaksLocked("losing is worse", "%s is on record as %d, and %s has not taken it", rec.event, rec.id, at)
+			}
+		}
+	}
+}
+
+// maxSkew is how far clocks are off at most.
+const maxSkew = 3 * time.Hour
+
+// pauseKnown is how long after an operator's word nothing is attempted any more.
+const pauseKnown = 20 * time.Second

@@ -1,0 +1,176 @@
+package year
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/provider"
+	"github.com/hookonce/hookonce/provider/spec"
+)
+
+// sender sends the events of a source in the way of its provider.
+type sender struct {
+	*world
+	name     string
+	provider *spec.Provider
+	forger   *spec.Provider
+	client   *http.Client
+}
+
+// kinds are the providers of the sources.
+var kinds = map[string]string{"billing": "stripe", "orders": "hmac", "storefront": "shopify"}
+
+// lastTry is how long senders go on whose provider does not say.
+const lastTry = 24 * time.Hour
+
+func (w *world) newSender(name string) *sender {
+	build := func(secret string) *spec.Provider {
+		p, err := provider.Build(kinds[name], spec.Settings{Secrets: spec.Secrets(secret)})
+		if err != nil {
+			panic(err)
+		}
+		return p
+	}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+		return w.network.dial(ctx, senders, address)
+	}}
+	return &sender{world: w, name: name, provider: build(secretOf(name)), forger: build(forgedSecretOf(name)), client: &http.Client{Transport: transport, Timeout: 10 * time.Second}}
+}
+
+// window is for how long the provider sends again by itself.
+func (s *sender) window() time.Duration {
+	if w := s.provider.Spec().Limits.Retry; w > 0 {
+		return w
+	}
+	return lastTry
+}
+
+// delays are the waits between its tries: few at first, and then hours.
+func delay(try int) time.Duration {
+	all := []time.Duration{20 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour}
+	return all[min(try, len(all)-1)]
+}
+
+// play sends an event, with all of its copies.
+func (s *sender) play(e Event) {
+	sleepUntil(s.begin.Add(time.Duration(e.At)))
+	if e.Forged {
+		s.forge(&e)
+	}
+	acked := make(chan bool, len(e.Via))
+	for _, via := range e.Via {
+		s.tasks.Go(func() { acked <- s.insist(&e, e.name(), via) })
+	}
+	if e.Conflict {
+		s.tasks.Go(func() {
+			time.Sleep(time.Second)
+			s.insist(&e, e.name()+conflictMark, e.Via[0])
+		})
+	}
+	for range e.Via {
+		<-acked
+	}
+	for i, wait := range e.Again {
+		time.Sleep(time.Duration(wait))
+		s.count("copies/late")
+		s.insist(&e, e.name(), e.Via[0]+i+1)
+	}
+}
+
+// forge sends a copy that somebody else has signed.
+func (s *sender) forge(e *Event) {
+	s.count("copies/forged")
+	status, err := s.post(e, e.name()+forgedMark, e.Via[0], s.forger)
+	if err == nil && status/100 == 2 {
+		s.acked(e.name()+forgedMark, status, nil)
+	}
+}
+
+// insist sends until it reads a success, or the provider gives up.
+func (s *sender) insist(e *Event, name string, via int) bool {
+	began, calmTries := time.Now(), 0
+	for try := 0; ; try++ {
+		dead := s.deadAt(name)
+		status, err := s.post(e, name, via+try, s.provider)
+		switch {
+		case err != nil:
+			s.log(s.name, fmt.Sprintf("%s fails: %v", name, err))
+		case status/100 == 2:
+			s.acked(name, status, dead)
+			return true
+		default:
+			s.log(s.name, fmt.Sprintf("%s is answered %d", name, status))
+		}
+		if s.isCalm() {
+			if calmTries++; calmTries > 40 {
+				s.breaks("all comes to an end", "%s is not acknowledged although nothing has been disturbed for long: %d, %v", name, status, err)
+				return false
+			}
+			time.Sleep(15 * time.Second)
+			continue
+		}
+		wait := delay(try)
+		if time.Since(began)+wait > s.window() {
+			s.count("senders/give up")
+			<-s.quiet // somebody sends it again by hand
+			continue
+		}
+		select {
+		case <-time.After(wait):
+		case <-s.quiet:
+		}
+	}
+}
+
+// post sends one copy to a gateway, and returns what that answers.
+func (s *sender) post(e *Event, name string, via int, signer *spec.Provider) (int, error) {
+	number := via % len(s.machines)
+	h, body := s.request(e, name)
+	r := &hookonce.Request{Method: http.MethodPost, URL: "http://" + ingestAddress(number) + "/in/" + s.name, Header: h, Body: body, Now: time.Now()}
+	if err := signer.Sign(r); err != nil {
+		panic(err)
+	}
+	s.count("requests")
+	req, err := http.NewRequest(http.MethodPost, r.URL, bytes.NewReader(r.Body))
+	if err != nil {
+		panic(err)
+	}
+	req.Header = r.Header
+	res, err := s.client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body)
+	return res.StatusCode, nil
+}
+
+// request is the content of an event. All of its copies have the same.
+func (s *sender) request(e *Event, name string) (http.Header, []byte) {
+	sum := sha256.Sum256([]byte(s.name + e.name()))
+	id := hex.EncodeToString(sum[:8])
+	if !e.Keyed {
+		id = ""
+	}
+	if s.name == "orders" {
+		key := ""
+		if id != "" {
+			key = fmt.Sprintf(`"id":%q,`, id)
+		}
+		return http.Header{"Content-Type": {"application/json"}}, fmt.Appendf(nil, `{"simulation":%q,%s"type":"order.paid","object":"o%d"}`, name, key, e.Object)
+	}
+	h, body := s.provider.Spec().Sample(spec.Sample{ID: id, Object: fmt.Sprintf("object%d", e.Object), Time: s.begin.Add(time.Duration(e.At)).Truncate(time.Second)})
+	text := strings.Replace(string(body), "{", fmt.Sprintf(`{"simulation":%q,`, name), 1)
+	return h, []byte(text)
+}
+
+func sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }
