@@ -176,6 +176,13 @@ mutants: servers ## plant faults in the laws, one after the other, and say wheth
 attack: ## what strangers can do to a gateway, and what a genuine sender sees meanwhile, about five minutes
 	go run ./internal/tool/attack
 
+YEAR ?= 1h
+SEED ?= 0
+
+.PHONY: year
+year: ## months of gateways, senders and applications in seconds, in plans drawn from SEED, for YEAR; a plan that breaks a law stays in testdata
+	go test -count=1 -timeout 0 -v -run '^TestYear$$' ./internal/tool/year -year $(YEAR) -seed $(SEED) -keep
+
 ops: servers ## the rules over weeks, and every query of the board against a Prometheus that scrapes a gateway under load
 	go test -count=1 -timeout 15m -v ./internal/tool/monitoring -long
 

@@ -115,7 +115,7 @@ var rules = []rule{
 }
 
 // testOnly packages serve tests; production code must not carry them.
-var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/dashboard/dashboardtest", "internal/tracing/tracingtest", "internal/httpsig/httpsigtest", "internal/reconcile/reconciletest", "internal/testserver/pgtest", "internal/testserver/mariadbtest", "internal/testserver/redistest", "internal/testserver/patronitest", "internal/testserver/galeratest", "internal/testserver/cutproxy", "internal/conformance/testdb", "internal/testserver/pgproxy", "internal/testserver/throwaway", "internal/tool/attack"}
+var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/dashboard/dashboardtest", "internal/tracing/tracingtest", "internal/httpsig/httpsigtest", "internal/reconcile/reconciletest", "internal/testserver/pgtest", "internal/testserver/mariadbtest", "internal/testserver/redistest", "internal/testserver/patronitest", "internal/testserver/galeratest", "internal/testserver/cutproxy", "internal/conformance/testdb", "internal/testserver/pgproxy", "internal/testserver/throwaway", "internal/tool/attack", "internal/tool/year"}
 
 func TestImportRules(t *testing.T) {
 	packages := listPackages(t)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 )
@@ -137,7 +136,7 @@ func (a *application) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		slow = 0
 	}
 	a.mu.Unlock()
-	f, n := a.arrived(a.name, named(body), r.Header.Get(header.IdempotencyKey), r.Header.Get(header.HookonceForced) != "")
+	f, n := a.arrived(a.name, a.network.whose(r.RemoteAddr), named(body), r.Header)
 	if f == nil {
 		rw.WriteHeader(http.StatusTeapot)
 		return

@@ -29,6 +29,9 @@ const (
 	variants       = 1 << iota
 )
 
+// attempts is after how many a delivery is given up.
+const attempts = 12
+
 // configuration is the file of a gateway.
 func configuration(number, variant int) []byte {
 	var b strings.Builder
@@ -45,7 +48,7 @@ func configuration(number, variant int) []byte {
 	if variant&variantRotated != 0 {
 		rotated = ", 'env:NEXT'"
 	}
-	fmt.Fprintf(&b, "delivery: {timeout: %s, backoff: 2s, backoff_max: 30s, attempts: 12, concurrency: %d}\n", timeout, concurrency)
+	fmt.Fprintf(&b, "delivery: {timeout: %s, backoff: 2s, backoff_max: 30s, attempts: %d, concurrency: %d}\n", timeout, attempts, concurrency)
 	secret := "'env:SHOP'"
 	if variant&variantRotated != 0 {
 		secret = "'env:SHOP', 'env:SHOP_OLD'"

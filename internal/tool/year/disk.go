@@ -173,7 +173,7 @@ func (d *disk) Accept(ctx context.Context, batch []*journal.Record, now, lease t
 	return call(ctx, d, "accept", func(ctx context.Context) ([]journal.Result, error) {
 		results, err := d.Store.Accept(ctx, batch, now, lease)
 		if err == nil {
-			d.p.accepted(d.p.name, batch, results)
+			d.p.accepted(d.p.identity(), batch, results)
 		}
 		return results, err
 	})
@@ -183,7 +183,11 @@ func (d *disk) Accept(ctx context.Context, batch []*journal.Record, now, lease t
 func (d *disk) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) ([]*journal.Work, error) {
 	want.Destinations = slices.Clone(want.Destinations)
 	return call(ctx, d, "take", func(ctx context.Context) ([]*journal.Work, error) {
-		return d.Store.Take(ctx, now, lease, want)
+		work, err := d.Store.Take(ctx, now, lease, want)
+		if err == nil {
+			d.p.taken(d.p.identity(), work)
+		}
+		return work, err
 	})
 }
 
@@ -199,7 +203,7 @@ func (d *disk) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, 
 	return call(ctx, d, "finish", func(ctx context.Context) ([]bool, error) {
 		applied, err := d.Store.Finish(ctx, outcomes)
 		if err == nil {
-			d.p.finished(d.p.name, outcomes, applied)
+			d.p.finished(d.p.identity(), outcomes, applied)
 		}
 		return applied, err
 	})

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
@@ -25,11 +28,13 @@ type ledger struct {
 	stored  map[ref]*record  // by key: what is on record, or was
 	ids     map[int64]*record
 	harm    []time.Time // when something disturbed
+	late    []time.Time // when bytes were held up
 	skewed  bool        // clocks differ by more than a second or two
 	calm    bool        // the quiet at the end has begun
 	paused  map[string]time.Time
 	retain  time.Duration
-	purging map[int64]bool
+	holders map[journal.DeliveryID]holder
+	failed  map[journal.DeliveryID]int // attempts that are on record as failed
 }
 
 // ref is a key in its source.
@@ -64,9 +69,16 @@ type record struct {
 	purged bool
 }
 
+// holder is the process that a store has given a delivery.
+type holder struct {
+	who   string
+	token int64
+	at    time.Time
+}
+
 func newLedger(store *journaltest.Memory) *ledger {
 	return &ledger{begin: time.Now(), counts: map[string]int{}, store: store, events: map[string]*fact{}, stored: map[ref]*record{}, ids: map[int64]*record{},
-		paused: map[string]time.Time{}, purging: map[int64]bool{}}
+		paused: map[string]time.Time{}, holders: map[journal.DeliveryID]holder{}, failed: map[journal.DeliveryID]int{}}
 }
 
 // log writes a line of the trace.
@@ -92,6 +104,9 @@ func (l *ledger) fired(what string) {
 	defer l.mu.Unlock()
 	l.counts[what]++
 	l.harm = append(l.harm, time.Now())
+	if what == "wire/"+wireSlow || what == "wire/"+wireLate {
+		l.late = append(l.late, time.Now())
+	}
 }
 
 // count counts what disturbs nothing.
@@ -165,6 +180,9 @@ func (l *ledger) accepted(who string, batch []*journal.Record, results []journal
 		at := ref{batch[i].Source, batch[i].Key}
 		rec := &record{id: r.ID, ref: at, event: name, at: time.Now(), order: len(l.ids), dead: map[string]time.Time{}}
 		l.ids[r.ID] = rec
+		for _, to := range batch[i].Hold {
+			l.holders[journal.DeliveryID{EventID: r.ID, Destination: to}] = holder{who, 1, time.Now()}
+		}
 		if r.Status == journal.Unkeyed {
 			f.stored++
 			continue
@@ -173,6 +191,16 @@ func (l *ledger) accepted(who string, batch []*journal.Record, results []journal
 			l.breaksLocked("one claim", "%s is stored a second time, as %d beside %d", name, r.ID, old.id)
 		}
 		l.stored[at] = rec
+	}
+}
+
+// taken books what a store has given to a process.
+func (l *ledger) taken(who string, work []*journal.Work) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range work {
+		l.holders[journal.DeliveryID{EventID: w.EventID, Destination: w.Destination}] = holder{who, w.Token, time.Now()}
+		l.logLocked(who, fmt.Sprintf("takes %s for %s, token %d", named(w.Body), w.Destination, w.Token))
 	}
 }
 
@@ -189,8 +217,15 @@ func (l *ledger) finished(who string, outcomes []journal.Outcome, applied []bool
 		if applied[i] {
 			l.counts["recorded/"+string(o.State)]++
 		}
-		if applied[i] && o.State == journal.Dead {
+		id := journal.DeliveryID{EventID: o.EventID, Destination: o.Destination}
+		switch {
+		case applied[i] && o.State == journal.Failed:
+			l.failed[id]++
+		case applied[i] && o.State == journal.Dead:
 			rec.dead[o.Destination] = time.Now()
+			if l.failed[id]++; l.failed[id] < attempts && o.Status != 410 {
+				l.breaksLocked("losing is worse", "%s is given up at %s after %d attempts of %d: %s", rec.event, o.Destination, l.failed[id], attempts, o.Error)
+			}
 		}
 		if applied[i] && o.State == journal.Done {
 			l.delivered(rec, o)
@@ -202,7 +237,7 @@ func (l *ledger) finished(who string, outcomes []journal.Outcome, applied []bool
 func (l *ledger) delivered(rec *record, o journal.Outcome) {
 	f := l.events[base(rec.event)]
 	took := slices.ContainsFunc(f.attempts[o.Destination], func(a attempt) bool { return a.status/100 == 2 })
-	if !took && o.Status/100 == 2 {
+	if !took && o.Error == "" {
 		l.breaksLocked("losing is worse", "%s is recorded as done at %s, which has not taken it", rec.event, o.Destination)
 	}
 }
@@ -242,7 +277,8 @@ func (l *ledger) purged(who string, p journal.Purge, purged journal.Purged, _ ma
 }
 
 // arrived books a request at a destination, and returns its number. It says what it is that arrived.
-func (l *ledger) arrived(at, name, key string, forced bool) (f *fact, n int) {
+func (l *ledger) arrived(at, from, name string, h http.Header) (f *fact, n int) {
+	key, forced := h.Get(header.IdempotencyKey), h.Get(header.HookonceForced) != ""
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f = l.events[base(name)]
@@ -250,7 +286,7 @@ func (l *ledger) arrived(at, name, key string, forced bool) (f *fact, n int) {
 		l.breaksLocked("verify first", "%s got a body that no sender sent: %q", at, name)
 		return nil, 0
 	}
-	l.logLocked(at, fmt.Sprintf("gets %s, key %s", name, key))
+	l.logLocked(at, fmt.Sprintf("gets %s from %s, key %s, attempt %s", name, from, key, h.Get(header.HookonceAttempt)))
 	l.counts["attempts/"+at]++
 	before := f.attempts[at]
 	if f.keys[at] == nil {
@@ -263,11 +299,56 @@ func (l *ledger) arrived(at, name, key string, forced bool) (f *fact, n int) {
 	if since, paused := l.paused[at]; paused && time.Since(since) > pauseKnown && !l.disturbed(time.Now(), 2*time.Minute, 0) {
 		l.breaksLocked("paused is paused", "%s got %s %v after it was paused", at, name, time.Since(since))
 	}
+	if rec := l.recordOf(f, name); rec != nil {
+		l.fenced(at, from, rec, h.Get(header.HookonceAttempt))
+		l.inOrder(at, rec)
+	}
 	if !forced && f.Keyed {
 		l.repeated(at, name, before)
 	}
 	f.attempts[at] = append(before, attempt{at: time.Now(), forced: forced, skewed: l.skewed})
 	return f, len(before)
+}
+
+// recordOf is what is on record of an event that arrived. Nil: it has no key, or nothing is.
+func (l *ledger) recordOf(f *fact, name string) *record {
+	if rec := l.keyed(f); rec != nil && f.Keyed && rec.event == name {
+		return rec
+	}
+	return nil
+}
+
+// fenced checks that nobody attempts what the store has given to another process.
+func (l *ledger) fenced(at, from string, rec *record, attempt string) {
+	own, is := l.holders[journal.DeliveryID{EventID: rec.id, Destination: at}]
+	switch token, _ := strconv.ParseInt(attempt, 10, 64); {
+	case !is, own.who == from, own.token <= token, time.Since(own.at) < 3*time.Second:
+	case l.skewed || l.wire(time.Now()):
+	default:
+		l.breaksLocked("a lease that was lost is not used", "%s attempts %s at %s under token %d, and %s has it under %d since %s", from, rec.event, at, token, own.who, own.token, stamp(own.at.Sub(l.begin)))
+	}
+}
+
+// wire reports whether bytes may be late.
+func (l *ledger) wire(at time.Time) bool {
+	return slices.ContainsFunc(l.late, func(h time.Time) bool { return !h.Before(at.Add(-time.Minute)) })
+}
+
+// inOrder checks that the older events of the same resource came first, to the destination that has an order.
+func (l *ledger) inOrder(at string, rec *record) {
+	if at != plain || l.skewed || l.wire(time.Now()) {
+		return
+	}
+	f := l.events[base(rec.event)]
+	for _, d := range l.store.Deliveries() {
+		older := l.ids[d.EventID]
+		if d.Destination != at || older == nil || older.id >= rec.id || older.order > rec.order || d.State == journal.Dead || d.Origin != journal.OriginFresh {
+			continue
+		}
+		if other := l.events[base(older.event)]; other.Source == f.Source && other.Object == f.Object && d.Resource != "" {
+			l.breaksLocked("order by resource", "%s got %s before %s, which is older, about the same, and %s", at, rec.event, older.event, d.State)
+		}
+	}
 }
 
 // lives is how often a key was stored, because it was forgotten in between.

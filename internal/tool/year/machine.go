@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,6 +106,9 @@ type process struct {
 	ends   sync.Once
 }
 
+// identity is what it is called in the ledger.
+func (p *process) identity() string { return p.name + "/" + strconv.Itoa(p.number) }
+
 func (p *process) isDead() bool {
 	select {
 	case <-p.dead:
@@ -184,7 +188,7 @@ func (p *process) options() gateway.Options {
 			if p.isDead() {
 				return nil, errDead
 			}
-			return p.network.dial(ctx, p.name, address)
+			return p.network.dial(ctx, p.name, p.identity(), address)
 		},
 		Store: func(context.Context) (*gateway.OpenedStore, error) {
 			return &gateway.OpenedStore{Store: &disk{p.store, p}, Notifier: &bell{p}, IDs: journal.NewIDs(p.writer(), 0)}, nil

@@ -21,6 +21,7 @@ type network struct {
 	apart     map[link]time.Time // who cannot speak to whom, and until when
 	armed     []*wireFault
 	port      int
+	owners    map[string]string // the processes that connections are from, by their addresses
 }
 
 // link is a direction in which connections are made.
@@ -46,7 +47,7 @@ const (
 const dialTimeout = 5 * time.Second
 
 func newNetwork(l *ledger) *network {
-	return &network{ledger: l, listeners: map[string]*listener{}, conns: map[*conn]bool{}, apart: map[link]time.Time{}, port: 20000}
+	return &network{ledger: l, listeners: map[string]*listener{}, conns: map[*conn]bool{}, apart: map[link]time.Time{}, port: 20000, owners: map[string]string{}}
 }
 
 // arm has a fault wait for its bytes.
@@ -107,8 +108,8 @@ func (n *network) listen(machine, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// dial connects a machine to an address. It takes a millisecond.
-func (n *network) dial(ctx context.Context, machine, address string) (net.Conn, error) {
+// dial connects a machine to an address, for a process of it. It takes a millisecond.
+func (n *network) dial(ctx context.Context, machine, process, address string) (net.Conn, error) {
 	select {
 	case <-time.After(time.Millisecond):
 	case <-ctx.Done():
@@ -131,10 +132,11 @@ func (n *network) dial(ctx context.Context, machine, address string) (net.Conn, 
 	}
 	n.port++
 	there, back := newStream(), newStream()
-	from := &net.TCPAddr{IP: net.IPv4(10, 1, 0, byte(len(machine))), Port: n.port}
+	from := &net.TCPAddr{IP: net.IPv4(10, 1, byte(n.port>>16), 1), Port: n.port & 0xffff}
 	a := &conn{network: n, link: link{machine, l.machine}, in: back, out: there, local: from, remote: l.at, asks: true}
 	b := &conn{network: n, link: a.link, in: there, out: back, local: l.at, remote: from}
 	n.conns[a], n.conns[b] = true, true
+	n.owners[from.String()] = process
 	n.mu.Unlock()
 	select {
 	case l.queue <- b:
@@ -142,6 +144,13 @@ func (n *network) dial(ctx context.Context, machine, address string) (net.Conn, 
 	case <-l.closed:
 		return nil, fmt.Errorf("dial %s: %w", address, syscall.ECONNREFUSED)
 	}
+}
+
+// whose is the process that connects from an address.
+func (n *network) whose(address string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.owners[address]
 }
 
 // fault takes the next fault for what is written on a connection.

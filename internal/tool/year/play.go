@@ -76,7 +76,7 @@ func newWorld(p *Plan) *world {
 		w.events[e.name()] = &fact{Event: e, effects: map[string]int{}, attempts: map[string][]attempt{}, keys: map[string]map[string]bool{}}
 	}
 	w.admin = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-		return w.network.dial(ctx, "operator", address)
+		return w.network.dial(ctx, "operator", "operator", address)
 	}}}
 	return w
 }

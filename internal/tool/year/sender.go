@@ -41,7 +41,7 @@ func (w *world) newSender(name string) *sender {
 		return p
 	}
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
-		return w.network.dial(ctx, senders, address)
+		return w.network.dial(ctx, senders, senders, address)
 	}}
 	return &sender{world: w, name: name, provider: build(secretOf(name)), forger: build(forgedSecretOf(name)), client: &http.Client{Transport: transport, Timeout: 10 * time.Second}}
 }
