@@ -3,6 +3,7 @@ package year
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // The secrets of the simulation. All of them are made up here.
@@ -29,6 +30,9 @@ const (
 	variants       = 1 << iota
 )
 
+// shortestTimeout is that of an attempt.
+const shortestTimeout = 8 * time.Second
+
 // attempts is after how many a delivery is given up.
 const attempts = 12
 
@@ -38,7 +42,7 @@ func configuration(number, variant int) []byte {
 	fmt.Fprintf(&b, "listen: %s\nadmin: %s\nstore: sqlite:hookonce.db\n", ingestAddress(number), adminAddress(number))
 	b.WriteString("admin_tokens:\n  - {name: operator, token: 'env:OPERATOR', role: operator}\n")
 	b.WriteString("retention: {ids: 90d, bodies: 7d}\n")
-	concurrency, timeout, rotated := 8, "8s", ""
+	concurrency, timeout, rotated := 8, shortestTimeout.String(), ""
 	if variant&variantSlow != 0 {
 		concurrency = 1
 	}
@@ -48,7 +52,7 @@ func configuration(number, variant int) []byte {
 	if variant&variantRotated != 0 {
 		rotated = ", 'env:NEXT'"
 	}
-	fmt.Fprintf(&b, "delivery: {timeout: %s, backoff: 2s, backoff_max: 30s, attempts: %d, concurrency: %d}\n", timeout, attempts, concurrency)
+	fmt.Fprintf(&b, "delivery: {lease: 5s, timeout: %s, backoff: 2s, backoff_max: 30s, attempts: %d, concurrency: %d}\n", timeout, attempts, concurrency)
 	secret := "'env:SHOP'"
 	if variant&variantRotated != 0 {
 		secret = "'env:SHOP', 'env:SHOP_OLD'"

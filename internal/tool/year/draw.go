@@ -54,13 +54,13 @@ func (d *drawing) chapter(begin, length time.Duration) {
 	kinds := []func(Span){d.disk, d.disk, d.disk, d.wire, d.wire, d.process, d.process, d.clock, d.application, d.application, d.application, d.operator}
 	// A few kinds of trouble at a time: with all of them at once everything is excused, and nothing can be told.
 	some := []func(Span){pick(d, kinds...), pick(d, kinds...), pick(d, kinds...)}
-	for range d.IntN(14) {
+	for range d.IntN(24) {
 		pick(d, some...)(at())
 	}
 }
 
 func (d *drawing) event(at Span) {
-	e := Event{N: len(d.plan.Events) + 1, Source: pick(d, sources()...), Keyed: !d.chance(8), Object: 1 + d.IntN(3), At: at}
+	e := Event{N: len(d.plan.Events) + 1, Source: pick(d, sources()...), Keyed: !d.chance(8), Object: 1 + d.IntN(2), At: at}
 	for range pick(d, 1, 1, 1, 2, 3) {
 		e.Via = append(e.Via, d.gateway())
 	}
@@ -73,7 +73,7 @@ func (d *drawing) event(at Span) {
 }
 
 func (d *drawing) disk(at Span) {
-	s := Step{At: at, On: d.on(), With: pick(d, "accept", "accept", "accept", "take", "finish", "finish", "finish", "extend", "duplicates", "notify", "purge", "pauses", "tallies", "statuses", "announce")}
+	s := Step{At: at, On: d.on(), With: pick(d, "accept", "accept", "accept", "take", "finish", "finish", "finish", "finish", "extend", "duplicates", "notify", "purge", "pauses", "tallies", "statuses", "announce")}
 	s.Do = "disk/" + pick(d, diskFail, diskLost, diskLost, diskStall, diskSilent, diskLate, diskSlow, diskBefore, diskAfter)
 	switch s.Do {
 	case "disk/" + diskLate:
@@ -120,7 +120,7 @@ func (d *drawing) application(at Span) {
 	case "application/gone":
 		s.N = 1
 	case "application/slow":
-		s.N, s.For = 1+d.IntN(20), d.within(time.Second, 20*time.Second)
+		s.N, s.For = pick(d, 1, 3, 6, 6, 10, 20), d.within(time.Second, 30*time.Second)
 	case "application/dies":
 		s.For = d.within(100*time.Millisecond, 30*time.Second)
 	default:

@@ -27,14 +27,19 @@ type ledger struct {
 	events  map[string]*fact // by name
 	stored  map[ref]*record  // by key: what is on record, or was
 	ids     map[int64]*record
-	harm    []time.Time // when something disturbed
-	late    []time.Time // when bytes were held up
-	skewed  bool        // clocks differ by more than a second or two
-	calm    bool        // the quiet at the end has begun
+	harm    []harm // what disturbed
+	skewed  bool   // clocks differ by more than a second or two
+	calm    bool   // the quiet at the end has begun
 	paused  map[string]time.Time
 	retain  time.Duration
 	holders map[journal.DeliveryID]holder
-	failed  map[journal.DeliveryID]int // attempts that are on record as failed
+	given   map[journal.DeliveryID]int // how often a store gave it to a process
+}
+
+// harm is something that disturbs.
+type harm struct {
+	what string
+	at   time.Time
 }
 
 // ref is a key in its source.
@@ -53,6 +58,7 @@ type fact struct {
 // attempt is a request that arrived at a destination.
 type attempt struct {
 	at, end time.Time
+	from    string
 	status  int // 0: it is under way
 	forced  bool
 	skewed  bool
@@ -78,7 +84,7 @@ type holder struct {
 
 func newLedger(store *journaltest.Memory) *ledger {
 	return &ledger{begin: time.Now(), counts: map[string]int{}, store: store, events: map[string]*fact{}, stored: map[ref]*record{}, ids: map[int64]*record{},
-		paused: map[string]time.Time{}, holders: map[journal.DeliveryID]holder{}, failed: map[journal.DeliveryID]int{}}
+		paused: map[string]time.Time{}, holders: map[journal.DeliveryID]holder{}, given: map[journal.DeliveryID]int{}}
 }
 
 // log writes a line of the trace.
@@ -103,10 +109,7 @@ func (l *ledger) fired(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.counts[what]++
-	l.harm = append(l.harm, time.Now())
-	if what == "wire/"+wireSlow || what == "wire/"+wireLate {
-		l.late = append(l.late, time.Now())
-	}
+	l.harm = append(l.harm, harm{what, time.Now()})
 }
 
 // count counts what disturbs nothing.
@@ -129,9 +132,12 @@ func (l *ledger) breaksLocked(law, format string, args ...any) {
 	l.logLocked("LAW BROKEN", text)
 }
 
-// disturbed reports whether anything was disturbed near a moment.
-func (l *ledger) disturbed(at time.Time, before, after time.Duration) bool {
-	return slices.ContainsFunc(l.harm, func(h time.Time) bool { return !h.Before(at.Add(-before)) && !h.After(at.Add(after)) })
+// disturbed reports whether anything of these kinds disturbed near a moment.
+func (l *ledger) disturbed(at time.Time, before, after time.Duration, kinds ...string) bool {
+	return slices.ContainsFunc(l.harm, func(h harm) bool {
+		near := !h.at.Before(at.Add(-before)) && !h.at.After(at.Add(after))
+		return near && slices.ContainsFunc(kinds, func(kind string) bool { return strings.HasPrefix(h.what, kind) })
+	})
 }
 
 // The marks that a body has after the name of its event.
@@ -181,7 +187,9 @@ func (l *ledger) accepted(who string, batch []*journal.Record, results []journal
 		rec := &record{id: r.ID, ref: at, event: name, at: time.Now(), order: len(l.ids), dead: map[string]time.Time{}}
 		l.ids[r.ID] = rec
 		for _, to := range batch[i].Hold {
-			l.holders[journal.DeliveryID{EventID: r.ID, Destination: to}] = holder{who, 1, time.Now()}
+			id := journal.DeliveryID{EventID: r.ID, Destination: to}
+			l.holders[id] = holder{who, 1, time.Now()}
+			l.given[id]++
 		}
 		if r.Status == journal.Unkeyed {
 			f.stored++
@@ -199,7 +207,9 @@ func (l *ledger) taken(who string, work []*journal.Work) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range work {
-		l.holders[journal.DeliveryID{EventID: w.EventID, Destination: w.Destination}] = holder{who, w.Token, time.Now()}
+		id := journal.DeliveryID{EventID: w.EventID, Destination: w.Destination}
+		l.holders[id] = holder{who, w.Token, time.Now()}
+		l.given[id]++
 		l.logLocked(who, fmt.Sprintf("takes %s for %s, token %d", named(w.Body), w.Destination, w.Token))
 	}
 }
@@ -218,13 +228,10 @@ func (l *ledger) finished(who string, outcomes []journal.Outcome, applied []bool
 			l.counts["recorded/"+string(o.State)]++
 		}
 		id := journal.DeliveryID{EventID: o.EventID, Destination: o.Destination}
-		switch {
-		case applied[i] && o.State == journal.Failed:
-			l.failed[id]++
-		case applied[i] && o.State == journal.Dead:
+		if applied[i] && o.State == journal.Dead {
 			rec.dead[o.Destination] = time.Now()
-			if l.failed[id]++; l.failed[id] < attempts && o.Status != 410 {
-				l.breaksLocked("losing is worse", "%s is given up at %s after %d attempts of %d: %s", rec.event, o.Destination, l.failed[id], attempts, o.Error)
+			if l.given[id] < attempts && o.Status != 410 && time.Since(rec.at) < 6*24*time.Hour {
+				l.breaksLocked("losing is worse", "%s is given up at %s after %d attempts of %d: %s", rec.event, o.Destination, l.given[id], attempts, o.Error)
 			}
 		}
 		if applied[i] && o.State == journal.Done {
@@ -296,17 +303,20 @@ func (l *ledger) arrived(at, from, name string, h http.Header) (f *fact, n int) 
 	if most := max(1, f.stored, l.lives(f)); len(f.keys[at]) > most {
 		l.breaksLocked("a stable key", "%s got %s under %d Idempotency-Keys, and it was stored %d times: %v", at, name, len(f.keys[at]), most, slices.Sorted(maps.Keys(f.keys[at])))
 	}
-	if since, paused := l.paused[at]; paused && time.Since(since) > pauseKnown && !l.disturbed(time.Now(), 2*time.Minute, 0) {
+	if since, paused := l.paused[at]; paused && time.Since(since) > pauseKnown && !l.disturbed(time.Now(), time.Minute, 0, "disk/", "wire/") {
 		l.breaksLocked("paused is paused", "%s got %s %v after it was paused", at, name, time.Since(since))
 	}
 	if rec := l.recordOf(f, name); rec != nil {
 		l.fenced(at, from, rec, h.Get(header.HookonceAttempt))
 		l.inOrder(at, rec)
 	}
+	if f.Keyed {
+		l.alone(at, from, name, before)
+	}
 	if !forced && f.Keyed {
 		l.repeated(at, name, before)
 	}
-	f.attempts[at] = append(before, attempt{at: time.Now(), forced: forced, skewed: l.skewed})
+	f.attempts[at] = append(before, attempt{at: time.Now(), from: from, forced: forced, skewed: l.skewed})
 	return f, len(before)
 }
 
@@ -323,20 +333,15 @@ func (l *ledger) fenced(at, from string, rec *record, attempt string) {
 	own, is := l.holders[journal.DeliveryID{EventID: rec.id, Destination: at}]
 	switch token, _ := strconv.ParseInt(attempt, 10, 64); {
 	case !is, own.who == from, own.token <= token, time.Since(own.at) < 3*time.Second:
-	case l.skewed || l.wire(time.Now()):
+	case l.skewed || l.disturbed(time.Now(), time.Minute, 0, "wire/"):
 	default:
 		l.breaksLocked("a lease that was lost is not used", "%s attempts %s at %s under token %d, and %s has it under %d since %s", from, rec.event, at, token, own.who, own.token, stamp(own.at.Sub(l.begin)))
 	}
 }
 
-// wire reports whether bytes may be late.
-func (l *ledger) wire(at time.Time) bool {
-	return slices.ContainsFunc(l.late, func(h time.Time) bool { return !h.Before(at.Add(-time.Minute)) })
-}
-
 // inOrder checks that the older events of the same resource came first, to the destination that has an order.
 func (l *ledger) inOrder(at string, rec *record) {
-	if at != plain || l.skewed || l.wire(time.Now()) {
+	if at != plain || l.skewed || l.disturbed(time.Now(), time.Minute, 0, "wire/") {
 		return
 	}
 	f := l.events[base(rec.event)]
@@ -345,7 +350,7 @@ func (l *ledger) inOrder(at string, rec *record) {
 		if d.Destination != at || older == nil || older.id >= rec.id || older.order > rec.order || d.State == journal.Dead || d.Origin != journal.OriginFresh {
 			continue
 		}
-		if other := l.events[base(older.event)]; other.Source == f.Source && other.Object == f.Object && d.Resource != "" {
+		if other := l.events[base(older.event)]; other.Source == f.Source && other.Object == f.Object {
 			l.breaksLocked("order by resource", "%s got %s before %s, which is older, about the same, and %s", at, rec.event, older.event, d.State)
 		}
 	}
@@ -361,14 +366,24 @@ func (l *ledger) lives(f *fact) (n int) {
 	return n
 }
 
+// alone checks that nobody attempts what another process is attempting.
+func (l *ledger) alone(at, from, name string, before []attempt) {
+	for _, a := range before {
+		if a.status == 0 && a.from != from && time.Since(a.at) < shortestTimeout-time.Second && !a.skewed && !l.skewed &&
+			!l.disturbed(time.Now(), time.Minute, 0, "disk/", "process/", "wire/", "network/", "operator/", "application/dies", "application/commit") {
+			l.breaksLocked("a lease that is kept is not taken over", "%s got %s from %s, while the attempt of %s since %s is under way", at, name, from, a.from, stamp(a.at.Sub(l.begin)))
+		}
+	}
+}
+
 // repeated checks that an event which was taken does not come again, unless something happened at that time.
 func (l *ledger) repeated(at, name string, before []attempt) {
 	lives := l.lives(l.events[base(name)])
 	for _, a := range before {
-		if a.status/100 != 2 || a.end.Sub(a.at) > 5*time.Second || a.skewed || l.skewed {
+		if a.status/100 != 2 || a.end.Sub(a.at) > 7*time.Second || a.skewed || l.skewed {
 			continue
 		}
-		if lives > 1 || l.disturbed(a.end, 2*time.Minute, 2*time.Minute) {
+		if lives > 1 || l.disturbed(a.end, time.Minute, time.Minute, "disk/", "process/", "wire/", "network/", "operator/", "application/dies", "application/commit") {
 			continue
 		}
 		l.breaksLocked("no repetition without a reason", "%s got %s again, which it took at %s when nothing was disturbed", at, name, stamp(a.end.Sub(l.begin)))
@@ -429,7 +444,7 @@ func (l *ledger) acked(name string, status int, dead map[string]int64) {
 	switch {
 	case strings.HasSuffix(name, forgedMark):
 		l.breaksLocked("verify first", "a forged copy of %s was answered %d", name, status)
-	case f.Keyed && (rec == nil || rec.purged):
+	case f.Keyed && rec == nil: // one that was forgotten may be remembered in memory as done
 		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d, and is not on record", name, status)
 	case !f.Keyed && f.stored < len(f.acked):
 		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d for the %d. time, and is on record %d times", name, status, len(f.acked), f.stored)

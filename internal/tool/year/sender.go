@@ -66,15 +66,16 @@ func (s *sender) play(e Event) {
 	if e.Forged {
 		s.forge(&e)
 	}
-	acked := make(chan bool, len(e.Via))
+	acked := make(chan bool, len(e.Via)+1)
 	for _, via := range e.Via {
 		s.tasks.Go(func() { acked <- s.insist(&e, e.name(), via) })
 	}
 	if e.Conflict {
 		s.tasks.Go(func() {
 			time.Sleep(time.Second)
-			s.insist(&e, e.name()+conflictMark, e.Via[0])
+			acked <- s.insist(&e, e.name()+conflictMark, e.Via[0])
 		})
+		defer func() { <-acked }()
 	}
 	for range e.Via {
 		<-acked

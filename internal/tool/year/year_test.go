@@ -55,7 +55,15 @@ func TestYear(t *testing.T) {
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%8d %s", counts[what], what)
 	}
+	for _, what := range rare {
+		if plans > 500 && counts[what] == 0 {
+			t.Errorf("%s never happened", what)
+		}
+	}
 }
+
+// rare is what happens in few plans, and in none of TestEveryStepHappens.
+var rare = []string{"disk/extend", "disk/purge", "disk/notify", "purged/ids", "purged/bodies", "recorded/dead", "recorded/pending", "stored/conflict", "stored/unkeyed", "copies/later"}
 
 // found reports a broken law: with the smallest plan that still breaks one, and its trace.
 func found(t *testing.T, p *Plan, v *Verdict) {
@@ -127,5 +135,106 @@ func TestKept(t *testing.T) {
 				t.Fatal(fmt.Sprint(v.Broken))
 			}
 		})
+	}
+}
+
+// TestEveryStepHappens: a fault that never happens finds nothing.
+func TestEveryStepHappens(t *testing.T) {
+	for _, s := range everyStep() {
+		name := strings.TrimSpace(s.Do + " " + s.With)
+		t.Run(name, func(t *testing.T) {
+			s.At = Span(5 * time.Second)
+			p := &Plan{Gateways: 2, Steps: []Step{s}}
+			for i := range 16 {
+				e := Event{N: i + 1, Source: sources()[i%3], Keyed: i%8 != 7, Object: 1, At: Span(time.Duration(4+i) * time.Second), Via: []int{0}}
+				if i%2 == 0 {
+					e.Via, e.Again = []int{0, 0}, []Span{Span(3 * time.Second)}
+				}
+				p.Events = append(p.Events, e)
+			}
+			v := watched(t, p)
+			if len(v.Broken) > 0 {
+				t.Errorf("%s\n%s", strings.Join(v.Trace, "\n"), strings.Join(v.Broken, "\n"))
+			}
+			if what := firesAs(s); v.Counts[what] == 0 {
+				t.Errorf("%s never happened; what did: %v", what, v.Counts)
+			}
+		})
+	}
+}
+
+// everyStep has a step of every kind.
+func everyStep() (all []Step) {
+	for _, kind := range []string{diskFail, diskLost, diskStall, diskSilent, diskLate, diskSlow, diskBefore, diskAfter} {
+		for _, op := range []string{"accept", "finish"} {
+			all = append(all, Step{Do: "disk/" + kind, On: "gw0", With: op, For: Span(3 * time.Second)})
+		}
+	}
+	for _, op := range []string{"take", "duplicates", "pauses", "tallies", "announce"} {
+		all = append(all, Step{Do: "disk/" + diskLost, On: "gw0", With: op})
+	}
+	for _, kind := range []string{wireRequest, wireHalf, wireAnswer, wireSlow, wireLate} {
+		all = append(all, Step{Do: "wire/" + kind, On: senders, With: "gw0", For: Span(3 * time.Second)},
+			Step{Do: "wire/" + kind, On: "gw0", With: claiming, For: Span(3 * time.Second)})
+	}
+	for _, what := range []string{"fails", "gone", "slow", "dies", commitFails, commitLost, commitBefore, commitAfter} {
+		all = append(all, Step{Do: "application/" + what, On: claiming, N: 6, For: Span(10 * time.Second)})
+	}
+	for _, what := range []string{"pause", "replay", "force", "reload"} {
+		all = append(all, Step{Do: "operator/" + what, On: "gw1", With: claiming, N: 7, For: Span(10 * time.Second)})
+	}
+	return append(all, Step{Do: "part", On: "gw0", With: claiming, For: Span(10 * time.Second)}, Step{Do: "away", On: "gw0", For: Span(10 * time.Second)},
+		Step{Do: "kill", On: "gw0", For: Span(time.Second)}, Step{Do: "upgrade", On: "gw0", For: Span(time.Second)},
+		Step{Do: "night", For: Span(30 * time.Hour)}, Step{Do: "clock", On: "gw0", N: 100})
+}
+
+// firesAs is what is counted when a step has had its effect.
+func firesAs(s Step) string {
+	switch kind, what, _ := strings.Cut(s.Do, "/"); {
+	case kind == "disk" && s.Do == "disk/"+diskLost:
+		return "disk/" + s.With
+	case what == "gone":
+		return "application/fails"
+	case what == "pause":
+		return "operator/destinations/shop/pause/200"
+	case what == "replay", what == "force":
+		return "operator/replay/200"
+	case what == "reload":
+		return "operator/reload/200"
+	case kind == "part":
+		return "network/part"
+	case kind == "away":
+		return "disk/parted"
+	case kind == "kill":
+		return "process/dies"
+	case kind == "upgrade":
+		return "process/stops"
+	case kind == "clock":
+		return "clock/jumps"
+	}
+	return s.Do
+}
+
+// TestShrink: of a plan that breaks something because of one event and one step, nothing else is left.
+func TestShrink(t *testing.T) {
+	p := Draw(12)
+	for len(p.Events) < 9 || len(p.Steps) < 9 {
+		p = Draw(p.Seed + 1)
+	}
+	event, step := p.Events[7], p.Steps[5]
+	small := Shrink(p, 1000, func(q *Plan) bool {
+		return slices.ContainsFunc(q.Events, func(e Event) bool { return e.N == event.N }) && slices.Contains(q.Steps, step)
+	})
+	if len(small.Events) != 1 || len(small.Steps) != 1 || len(small.Later) != 0 || len(small.Events[0].Again) > 0 {
+		t.Errorf("left is\n%s", small)
+	}
+}
+
+// TestDraw: a seed always draws the same.
+func TestDraw(t *testing.T) {
+	for seed := range uint64(50) {
+		if a, b := Draw(seed).String(), Draw(seed).String(); a != b {
+			t.Errorf("seed %d draws\n%s\nand\n%s", seed, a, b)
+		}
 	}
 }
