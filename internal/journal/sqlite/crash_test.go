@@ -23,6 +23,13 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, victim(path))
 		os.Exit(1)
 	}
+	if path := os.Getenv(workedFile); path != "" {
+		if err := worked(path); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if path := os.Getenv(openedFile); path != "" {
 		opener(path)
 		os.Exit(0)

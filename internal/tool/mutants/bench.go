@@ -134,9 +134,10 @@ var (
 	crash   = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*)$`)
 )
 
-// complaint is the first failure in the output of tests.
+// complaint is what the innermost test that failed said first.
 func complaint(out []byte) string {
-	if m := failure.FindSubmatch(out); m != nil {
+	if all := failure.FindAllSubmatch(out, -1); len(all) > 0 {
+		m := all[len(all)-1]
 		return cut(string(m[1]) + ": " + string(m[2]))
 	}
 	if m := crash.FindSubmatch(out); m != nil {
