@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +24,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 )
 
-var powerLosses = flag.Int("powerlosses", 40, "how often the machine of TestPowerLoss loses its power")
+var powerLosses = flag.Int("powerlosses", 25, "how often the machine of TestPowerLoss loses its power")
 
 // workedFile, in the environment, makes the test binary a process that works on a journal in that file for a while.
 const workedFile = "HOOKONCE_TEST_WORKED"
@@ -82,7 +82,7 @@ func workedOnce(path string, round int) (err error) {
 // acknowledged until then is there when the store is opened on that, and the file is sound.
 //
 // The driver and the system are the real ones; how a disk loses things is not tried by them but by this test. It leaves out
-// the index of the log (-shm), which is made anew. The usual run loses power 40 times; thousands of times:
+// the index of the log (-shm), which is made anew. The usual run loses power 25 times; thousands of times:
 // go test ./internal/journal/sqlite -run PowerLoss -powerlosses 5000
 func TestPowerLoss(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
@@ -158,14 +158,6 @@ type call struct {
 	data []byte
 }
 
-var (
-	lineOfTrace = regexp.MustCompile(`^(\d+) +(.*)$`)
-	resumed     = regexp.MustCompile(`^<\.\.\. (\w+) resumed>(.*)$`)
-	fdOfTrace   = regexp.MustCompile(`^(\w+)\(\d+<([^>]*)>(?:, )?(.*)$`)
-	openOfTrace = regexp.MustCompile(`^open(?:at)?\((?:[^",]*, )?"([^"]*)", ([^ ]*).*= \d+`)
-	goneOfTrace = regexp.MustCompile(`^unlink(?:at)?\((?:[^,]*, )?"([^"]*)".*= 0`)
-)
-
 // traced runs a worker and returns its calls.
 func traced(t *testing.T, path string) []call {
 	t.Helper()
@@ -190,17 +182,18 @@ func traced(t *testing.T, path string) []call {
 	var calls []call
 	begun := map[string]string{} // by thread
 	for lines.Scan() {
-		m := lineOfTrace.FindStringSubmatch(lines.Text())
-		if m == nil {
+		thread, text, ok := strings.Cut(lines.Text(), " ")
+		if !ok {
 			t.Fatalf("not understood: %.200s", lines.Text())
 		}
-		thread, text := m[1], m[2]
+		text = strings.TrimLeft(text, " ")
 		if head, cut := strings.CutSuffix(text, " <unfinished ...>"); cut {
 			begun[thread] = head
 			continue
 		}
-		if r := resumed.FindStringSubmatch(text); r != nil {
-			text = begun[thread] + r[2]
+		if strings.HasPrefix(text, "<... ") {
+			_, rest, _ := strings.Cut(text, " resumed>")
+			text = begun[thread] + rest
 		}
 		if c, ours := parsed(t, text, filepath.Dir(path)); ours {
 			calls = append(calls, c)
@@ -220,23 +213,22 @@ func parsed(t *testing.T, text, dir string) (c call, ours bool) {
 		}
 		return filepath.Base(file), filepath.Dir(file) == dir && !strings.HasSuffix(file, "-shm")
 	}
-	if m := openOfTrace.FindStringSubmatch(plain(t, text)); m != nil {
-		name, ours := base(m[1])
-		return call{name: "open", file: name}, ours && strings.Contains(m[2], "O_CREAT")
-	}
-	if m := goneOfTrace.FindStringSubmatch(plain(t, text)); m != nil {
-		name, ours := base(m[1])
-		return call{name: "unlink", file: name}, ours
-	}
-	m := fdOfTrace.FindStringSubmatch(text)
-	if m == nil {
+	name, rest, called := strings.Cut(text, "(")
+	args, result, _ := cutLast(rest, " = ")
+	args = strings.TrimSuffix(strings.TrimSpace(args), ")")
+	if !called || strings.HasPrefix(result, "-1") {
 		return c, false
 	}
-	file := string(unescaped(t, m[2]))
-	c.name = m[1]
-	c.file, ours = base(file)
-	args, result, _ := cutLast(m[3], " = ")
-	args = strings.TrimSuffix(strings.TrimSpace(args), ")")
+	c.name = name
+	switch name {
+	case "open", "openat", "unlink", "unlinkat":
+		c.name = strings.TrimSuffix(name, "at")
+		c.file, ours = base(string(unescaped(t, between(args, `"`))))
+		return c, ours && (c.name == "unlink" || strings.Contains(args, "O_CREAT"))
+	}
+	_, file, _ := strings.Cut(rest, "<")
+	file, _, _ = strings.Cut(file, ">")
+	c.file, ours = base(string(unescaped(t, file)))
 	switch c.name {
 	case "write":
 		data := unescaped(t, between(args, `"`))
@@ -249,7 +241,8 @@ func parsed(t *testing.T, text, dir string) (c call, ours bool) {
 			t.Fatalf("a write was cut: %.200s", text)
 		}
 	case "ftruncate":
-		c.at = number(t, args)
+		_, size, _ := cutLast(args, ", ")
+		c.at = number(t, size)
 	case "fsync", "fdatasync":
 		c.name = "fsync"
 	default:
@@ -288,25 +281,11 @@ func unescaped(t *testing.T, s string) []byte {
 	if !strings.HasPrefix(s, `\x`) {
 		return []byte(s)
 	}
-	out := make([]byte, 0, len(s)/4)
-	for i := 0; i+3 < len(s); i += 4 {
-		n, err := strconv.ParseUint(s[i+2:i+4], 16, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, byte(n))
+	out, err := hex.DecodeString(strings.ReplaceAll(s, `\x`, ""))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out
-}
-
-var quoted = regexp.MustCompile(`"(?:\\x[0-9a-f]{2})+"`)
-
-// plain is a line with its names readable. Lines with contents stay as they are.
-func plain(t *testing.T, text string) string {
-	if len(text) > 4096 {
-		return text
-	}
-	return quoted.ReplaceAllStringFunc(text, func(s string) string { return `"` + string(unescaped(t, s[1:len(s)-1])) + `"` })
 }
 
 // disk is what has been told to a disk, and what it must have kept.
