@@ -69,7 +69,8 @@ type TxStore[Tx any] interface {
 	// A store whose database has no transaction that stays open may decide at the commit instead: then nobody waits, of
 	// copies that overlap several may run fn, one of them commits, nothing remains of the others, and these are answered by what
 	// holds by then, as if they had not run. ClaimTx does not wait there either, and the commit of whoever lost fails with an
-	// error that wraps [ErrBusy].
+	// error that wraps [ErrBusy]. One that sends claim and effect in a single message may even run fn before it knows anything of
+	// the claim: for copies of finished work as well, of which nothing remains, and again where the claim is another one.
 	//
 	// The claim that Within returns has the verdict, also beside an error, and is zero only if there is
 	// none because the store failed before. It tells a key that is held elsewhere (verdict Busy) from an

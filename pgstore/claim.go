@@ -145,13 +145,19 @@ func (s *Store) Lookup(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, e
 	if err := ref.Validate(); err != nil {
 		return hookonce.Claim{}, err
 	}
+	c, err := s.lookup(ctx, s.pool, ref)
+	return c, wrap("look up", ref, err)
+}
+
+// lookup reads the claim on a connection of the caller's choice.
+func (s *Store) lookup(ctx context.Context, on asker, ref hookonce.Ref) (hookonce.Claim, error) {
 	var r record
-	err := s.pool.QueryRow(ctx, s.sql.Lookup, ref.Source, ref.Key).Scan(r.fields()...)
+	err := on.QueryRow(ctx, s.sql.Lookup, ref.Source, ref.Key).Scan(r.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = hookonce.ErrNotFound
 	}
 	if err != nil {
-		return hookonce.Claim{}, wrap("look up", ref, err)
+		return hookonce.Claim{}, err
 	}
 	return r.claim(ref), nil
 }

@@ -10,6 +10,9 @@
 // trip, then come the handler's own statements, then COMMIT. A copy of finished work is recognised
 // without a row lock and without writing anything.
 //
+// A handler that only writes can queue its statements instead of running them, and then all of it is one round trip: see
+// [Store.Batches].
+//
 // # Besides claims
 //
 // A store keeps the responses of finished work with the claim ([Store.KeepResponse], [Store.CompleteWith]);

@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -14,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
@@ -52,6 +54,65 @@ func ExampleStore_Within() {
 		return err // nil: acknowledge. Otherwise let the queue deliver it again, also if another worker has it (ErrBusy)
 	}
 	_ = handle
+}
+
+// A handler that queues what it writes: claim, effect and commit are one round trip. It reads nothing: the new balance is
+// computed in SQL, and an account that is not there fails the batch.
+func ExampleStore_Batches() {
+	endpoint := func(store *pgstore.Store, secret string) http.Handler {
+		return hookonce.Webhook(store.Batches(), "stripe", provider.Stripe(secret),
+			func(ctx context.Context, b *pgstore.Batch, ev *hookonce.Event) error {
+				var invoice struct {
+					Data struct {
+						Object struct {
+							Customer   string
+							AmountPaid int64 `json:"amount_paid"`
+						}
+					}
+				}
+				if err := json.Unmarshal(ev.Body, &invoice); err != nil {
+					return hookonce.Permanent(err)
+				}
+				paid := invoice.Data.Object
+				b.Queue("INSERT INTO payments (event, customer, cents) VALUES ($1, $2, $3)", ev.Key, paid.Customer, paid.AmountPaid)
+				b.Queue(`WITH account AS (UPDATE accounts SET cents = cents + $2 WHERE customer = $1 RETURNING 1)
+					SELECT 1 / count(*) FROM account`, paid.Customer, paid.AmountPaid)
+				return nil
+			})
+	}
+	_ = endpoint
+}
+
+// A batch whose handler looks at a result. The function's error rolls everything back.
+func ExampleBatch_Queue() {
+	handle := func(ctx context.Context, b *pgstore.Batch, ev *hookonce.Event) error {
+		b.Queue("UPDATE orders SET paid = true WHERE payment = $1 AND NOT paid", ev.Resource).Exec(func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() == 0 {
+				return errors.New("there is no open order for this payment")
+			}
+			return nil
+		})
+		return nil
+	}
+	_ = handle
+}
+
+// Claims and more in a batch of the caller's.
+func ExampleNewBatch() {
+	load := func(ctx context.Context, store *pgstore.BatchStore, keys []string) error {
+		b := pgstore.NewBatch()
+		for _, key := range keys {
+			c, err := store.ClaimTx(ctx, b, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "imports", Key: key}})
+			if err != nil {
+				return err
+			}
+			if c.Verdict == hookonce.Acquired {
+				b.Queue("INSERT INTO imports (key) VALUES ($1)", key)
+			}
+		}
+		return store.Commit(ctx, b) // ErrBusy: another worker has taken one of them meanwhile, and nothing was done
+	}
+	_ = load
 }
 
 // A claim in a transaction that is already there, next to other work.

@@ -16,3 +16,9 @@ var ErrPooled = errPooled
 
 // ListenOnce listens on one connection until it breaks.
 func (s *Store) ListenOnce(ctx context.Context) error { return s.listenOnce(ctx) }
+
+// QueryOrChange is whether a query may go without BEGIN and COMMIT, and Plain whether a batch may.
+var QueryOrChange = queryOrChange
+
+// Plain reports it.
+func Plain(b *Batch) bool { return b.plain() }

@@ -45,7 +45,7 @@ func faultCommitAgain[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	req := request("evt_1")
 	refuses(t, errorOf(f.run(t.Context(), req, errDeclined)), errDeclined)
 	f.unknown(t, req, persisted)
-	f.retry(t, req, persisted)
+	f.retry(t, req, persisted && !f.ahead) // what was lost of one that ran ahead is that the event is not new
 }
 
 func (f *txFixture[Tx]) retry(t testing.TB, req hookonce.ClaimRequest, persisted bool) {
@@ -361,7 +361,7 @@ func traceAfterDone[Tx any](t *testing.T, f *txFixture[Tx]) {
 		release, first := f.hold(t, req)
 		second := f.follow(t, req)
 		release <- errDeclined
-		refuses(t, (<-first).err, errDeclined)
+		f.gaveUp(t, <-first)
 		ok(t, (<-second).err)
 		if c := lookup(t, f, req.Ref); c.State != hookonce.StateDone {
 			t.Fatalf("the effect happened, but a trace made the claim %#v", c)
@@ -382,7 +382,7 @@ func traceAfterTakeover[Tx any](t *testing.T, f *txFixture[Tx]) {
 			second <- outcome{c, err}
 		}()
 		release <- errDeclined
-		refuses(t, (<-first).err, errDeclined)
+		f.gaveUp(t, <-first)
 		o := <-second
 		ok(t, o.err)
 		verdict(t, o.claim, hookonce.Acquired)

@@ -43,6 +43,7 @@ func checkTxModel[Tx any](t *testing.T, cfg TxConfig[Tx]) {
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
 		m := newTxMachine(rt, f.TxStore, f.clock, round)
+		m.ahead = f.ahead
 		rt.Repeat(m.actions())
 	})
 }
@@ -250,6 +251,7 @@ func agree(t *rapid.T, what string, got, want any, err, wantErr error) {
 type txMachine[Tx any] struct {
 	*machine
 	tx    hookonce.TxStore[Tx]
+	ahead bool
 	kinds []string // what a handler can do
 	names []string // of effects
 	queue *queueMachine
@@ -379,8 +381,10 @@ func (m *txMachine[Tx]) within(t *rapid.T) {
 	got, err := m.tx.Within(ctx, req, handle(&h, m.tx))
 	want, wantErr := m.model.Within(ctx, req, handle(&modelH, hookonce.TxStore[*memstore.Tx](m.model)))
 	agree(t, "Within", got, want, err, wantErr)
-	agree(t, "the handler's claim", h.claim, modelH.claim, nil, nil)
-	agree(t, "what the handler was told", h.told, modelH.told, nil, nil)
+	if !m.ahead || modelH.claim.Verdict != 0 { // else it ran for nothing
+		agree(t, "the handler's claim", h.claim, modelH.claim, nil, nil)
+		agree(t, "what the handler was told", h.told, modelH.told, nil, nil)
+	}
 	if m.queue != nil {
 		m.queue.compare(t)
 	}

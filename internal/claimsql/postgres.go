@@ -9,7 +9,9 @@ import (
 
 // Statements are the texts for PostgreSQL. Their parameters are $1 and so on; postgres.sql says what they are.
 type Statements struct {
-	// Claims. Fresh claims a key that was never seen, and Claim one in whatever state.
+	// Claims. Fresh claims a key that was never seen, and Claim one in whatever state. FreshOrFail and ClaimOrFail are the
+	// same for batches, which end where a statement fails.
+	FreshOrFail, ClaimOrFail                                    string
 	Fresh, Claim, Trace, Extend, Complete, Fail, Forget, Lookup string
 	// Responses.
 	CompleteWith, Keep, Response string
@@ -39,6 +41,7 @@ var postgresTexts = template.Must(template.New("postgres.sql").Funcs(Functions).
 func Postgres(prefix, channel string) Statements {
 	text := func(name string) string { return expand(name, names{prefix: prefix, Channel: channel}) }
 	s := Statements{
+		FreshOrFail: text("freshOrFail"), ClaimOrFail: text("claimOrFail"),
 		Fresh: text("fresh"), Claim: text("claim"), Trace: text("trace"), Complete: text("change"), Extend: expand("change", names{prefix: prefix}), // which ends nothing
 		Fail: text("fail"), Forget: text("forget"), Lookup: text("lookup"),
 		CompleteWith: text("completeWith"), Keep: text("keep"), Response: text("response"),
@@ -88,6 +91,19 @@ func (n names) String() string { return n.prefix }
 
 // KeyLock is [KeyLock] for these tables.
 func (n names) KeyLock(source, key string) string { return KeyLock(n.prefix, source, key) }
+
+// NotFresh and NotWon are what FreshOrFail and ClaimOrFail fail with: they end the batch. People find them in the
+// server's log.
+const (
+	NotFresh = "hookonce: the event is not new, and nothing of this batch is done"
+	NotWon   = "hookonce: the key was taken, and nothing of this batch is done"
+)
+
+// NotFresh is [NotFresh], for the texts.
+func (n names) NotFresh() string { return NotFresh }
+
+// NotWon is [NotWon], for the texts.
+func (n names) NotWon() string { return NotWon }
 
 // expand returns the text with that name.
 func expand(name string, n names) string {

@@ -18,6 +18,14 @@ ON CONFLICT (source, key) DO NOTHING
 RETURNING txid_current()
 {{end}}
 
+{{/* freshOrFail is fresh for a batch of statements, which goes on unless a statement fails: it fails where fresh
+affects no row. The cast depends on the row, so that no planner makes it beforehand. Its text is read by people in the
+server's log, and by stores (see NotFresh). */}}
+{{define "freshOrFail"}}
+WITH won AS ({{template "fresh" .}})
+SELECT (CASE WHEN EXISTS (SELECT FROM won) THEN 'true' ELSE '{{.NotFresh}}' END)::boolean
+{{end}}
+
 {{/* claim decides who owns the key, and always returns one row.
 
 "seen" is the claim before. Only if there is none is an insert tried, and an update only if it is
@@ -35,7 +43,24 @@ $1 source, $2 key, $3 state, $4 lease, $5 type, $6 digest, $7 now, $8 lock_timeo
 It returns the setting, whether it won, the digest before, the columns of the claim, and the number of the
 transaction that won, else 0. A claim that was not won and has the token 0, or is claimable, lost to somebody who is
 not visible in its snapshot. */}}
-{{define "claim"}}
+{{define "claim"}}{{template "contended" .}}
+SELECT set_config('lock_timeout', bounded.before, true), won.token IS NOT NULL, seen.digest,
+	coalesce(won.state, seen.state, ''), coalesce(won.token, seen.token, 0),
+	CASE WHEN won.token IS NULL THEN seen.lease_until ELSE won.lease_until END,
+	coalesce(won.event_type, seen.event_type, ''), coalesce(won.digest, seen.digest),
+	coalesce(won.first_seen, seen.first_seen, $7::timestamptz), coalesce(won.updated_at, seen.updated_at, $7::timestamptz),
+	coalesce(won.last_error, seen.last_error, ''), coalesce(won.pinned, seen.pinned, 0),
+	CASE WHEN won.token IS NULL THEN 0 ELSE txid_current() END
+FROM bounded LEFT JOIN seen ON true LEFT JOIN won ON true
+{{end}}
+
+{{/* claimOrFail is claim for a batch of statements: it fails where claim does not win. */}}
+{{define "claimOrFail"}}{{template "contended" .}}
+SELECT set_config('lock_timeout', bounded.before, true), (CASE WHEN won.token IS NOT NULL THEN 'true' ELSE '{{.NotWon}}' END)::boolean
+FROM bounded LEFT JOIN won ON true
+{{end}}
+
+{{define "contended"}}
 WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
 bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),
 seen AS MATERIALIZED (SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text),
@@ -57,15 +82,7 @@ taken AS (
 	RETURNING {{columns "claims"}}
 ),
 won AS (SELECT * FROM created UNION ALL SELECT * FROM taken)
-SELECT set_config('lock_timeout', bounded.before, true), won.token IS NOT NULL, seen.digest,
-	coalesce(won.state, seen.state, ''), coalesce(won.token, seen.token, 0),
-	CASE WHEN won.token IS NULL THEN seen.lease_until ELSE won.lease_until END,
-	coalesce(won.event_type, seen.event_type, ''), coalesce(won.digest, seen.digest),
-	coalesce(won.first_seen, seen.first_seen, $7::timestamptz), coalesce(won.updated_at, seen.updated_at, $7::timestamptz),
-	coalesce(won.last_error, seen.last_error, ''), coalesce(won.pinned, seen.pinned, 0),
-	CASE WHEN won.token IS NULL THEN 0 ELSE txid_current() END
-FROM bounded LEFT JOIN seen ON true LEFT JOIN won ON true
-{{end}}
+{{- end}}
 
 {{/* trace leaves the trace of a failed attempt, unless it has to give way; no row is affected then.
 $1 source, $2 key, $3 state, $4 token, $5 type, $6 digest, $7 now, $8 error, $9 lock_timeout (null: as it is),

@@ -41,6 +41,33 @@ SELECT set_config('lock_timeout', bounded.before, true), won.token IS NOT NULL, 
 	CASE WHEN won.token IS NULL THEN 0 ELSE txid_current() END
 FROM bounded LEFT JOIN seen ON true LEFT JOIN won ON true
 
+-- ClaimOrFail
+WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
+bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),
+seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text),
+created AS (
+	INSERT INTO "hookonce".claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
+	SELECT $1::text, $2::text, $3::text, 1, $4::timestamptz, $5::text, $6::bytea, $7::timestamptz, $7::timestamptz,
+		CASE WHEN $9::boolean THEN 1 ELSE 0 END FROM bounded
+	WHERE CASE WHEN bounded.before IS NOT NULL AND NOT EXISTS (SELECT FROM seen) THEN pg_advisory_xact_lock(hashtextextended($2::text, hashtextextended($1::text, hashtextextended('"hookonce".claims', 0)))) IS NOT NULL ELSE false END
+	ON CONFLICT (source, key) DO NOTHING
+	RETURNING state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned
+),
+taken AS (
+	UPDATE "hookonce".claims AS claims SET state = $3::text, token = claims.token + 1, lease_until = $4::timestamptz, updated_at = $7::timestamptz,
+	event_type = coalesce(nullif($5::text, ''), claims.event_type), digest = coalesce($6::bytea, claims.digest),
+	pinned = CASE WHEN $9::boolean AND claims.pinned = 0 THEN claims.token + 1 ELSE claims.pinned END
+	FROM bounded, seen
+	WHERE CASE WHEN bounded.before IS NOT NULL AND (seen.state IN ('failed', 'dead') OR (seen.state = 'processing' AND seen.lease_until <= $7::timestamptz)) AND (seen.pinned = 0 OR coalesce(seen.digest = $6::bytea, true))
+		THEN pg_advisory_xact_lock(hashtextextended($2::text, hashtextextended($1::text, hashtextextended('"hookonce".claims', 0)))) IS NOT NULL ELSE false END
+	AND claims.source = $1::text AND claims.key = $2::text AND claims.token = seen.token
+	AND (claims.state IN ('failed', 'dead') OR (claims.state = 'processing' AND claims.lease_until <= $7::timestamptz)) AND (claims.pinned = 0 OR coalesce(claims.digest = $6::bytea, true))
+	RETURNING claims.state, claims.token, claims.lease_until, claims.event_type, claims.digest, claims.first_seen, claims.updated_at, claims.last_error, claims.pinned
+),
+won AS (SELECT * FROM created UNION ALL SELECT * FROM taken)
+SELECT set_config('lock_timeout', bounded.before, true), (CASE WHEN won.token IS NOT NULL THEN 'true' ELSE 'hookonce: the key was taken, and nothing of this batch is done' END)::boolean
+FROM bounded LEFT JOIN won ON true
+
 -- Complete
 WITH changed AS (
 	UPDATE "hookonce".claims SET state = $4::text, lease_until = $5::timestamptz, last_error = coalesce($6::text, last_error), updated_at = $7::timestamptz
@@ -123,6 +150,16 @@ SELECT $1::text, $2::text, 'done', 1, $3::text, $4::bytea, $5::timestamptz, $5::
 WHERE pg_try_advisory_xact_lock(hashtextextended($2::text, hashtextextended($1::text, hashtextextended('"hookonce".claims', 0))))
 ON CONFLICT (source, key) DO NOTHING
 RETURNING txid_current()
+
+-- FreshOrFail
+WITH won AS (
+INSERT INTO "hookonce".claims (source, key, state, token, event_type, digest, first_seen, updated_at)
+SELECT $1::text, $2::text, 'done', 1, $3::text, $4::bytea, $5::timestamptz, $5::timestamptz
+WHERE pg_try_advisory_xact_lock(hashtextextended($2::text, hashtextextended($1::text, hashtextextended('"hookonce".claims', 0))))
+ON CONFLICT (source, key) DO NOTHING
+RETURNING txid_current()
+)
+SELECT (CASE WHEN EXISTS (SELECT FROM won) THEN 'true' ELSE 'hookonce: the event is not new, and nothing of this batch is done' END)::boolean
 
 -- Intact
 SELECT (CASE WHEN txid_current_if_assigned() = $1 THEN 'true' WHEN txid_status($1) = 'committed' THEN 'false'

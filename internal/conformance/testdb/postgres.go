@@ -31,6 +31,7 @@ type Postgres struct {
 
 	made int
 	free []string
+	lent string // the last one
 }
 
 // Config is the suites' configuration. Cases are without faults: see [Faulty].
@@ -61,14 +62,49 @@ func (p *Postgres) Config() storetest.TxConfig[pgx.Tx] {
 	}}
 }
 
+// Batches is the suites' configuration for handlers that queue their statements.
+func (p *Postgres) Batches() storetest.TxConfig[*pgstore.Batch] {
+	return storetest.TxConfig[*pgstore.Batch]{AtCommit: true, Ahead: true, Open: func(t testing.TB) storetest.Database[*pgstore.Batch] {
+		db := p.Config().Open(t)
+		effects := p.lent + ".happened"
+		var last atomic.Pointer[pgstore.BatchStore]
+		return storetest.Database[*pgstore.Batch]{
+			Store: func(o storetest.Options) hookonce.TxStore[*pgstore.Batch] {
+				s := db.Store(o).(*pgstore.Store).Batches()
+				last.Store(s)
+				return s
+			},
+			Begin:    func(context.Context) (*pgstore.Batch, error) { return pgstore.NewBatch(), nil },
+			Commit:   func(ctx context.Context, b *pgstore.Batch) error { return last.Load().Commit(ctx, b) },
+			Rollback: func(context.Context, *pgstore.Batch) error { return nil },
+			Effect: func(_ context.Context, b *pgstore.Batch, id string) error {
+				b.Queue("INSERT INTO "+effects+" VALUES ($1)", id)
+				return nil
+			},
+			Effects: db.Effects,
+		}
+	}}
+}
+
 // Faulty adds to cfg the faults of a proxy before the server, through which its stores connect.
 func Faulty(cfg storetest.TxConfig[pgx.Tx], p *cutproxy.Proxy) storetest.TxConfig[pgx.Tx] {
-	return storetest.TxConfig[pgx.Tx]{Open: func(t testing.TB) storetest.Database[pgx.Tx] {
-		db := cfg.Open(t)
-		db.FailCommit = func(persisted bool) { p.Fail(IsCommit, persisted) }
+	return faulty(cfg, p, IsCommit)
+}
+
+// FaultyBatches is [Faulty] for batches, whose Sync is their commit.
+func FaultyBatches(cfg storetest.TxConfig[*pgstore.Batch], p *cutproxy.Proxy) storetest.TxConfig[*pgstore.Batch] {
+	return faulty(cfg, p, IsSync)
+}
+
+func faulty[Tx any](cfg storetest.TxConfig[Tx], p *cutproxy.Proxy, commit func(message []byte) bool) storetest.TxConfig[Tx] {
+	open := cfg.Open
+	cfg.Open = func(t testing.TB) storetest.Database[Tx] {
+		db := open(t)
+		db.FailCommit = func(persisted bool) { p.Fail(commit, persisted) }
 		db.FailWrite = func(persisted bool) { p.Fail(IsWrite, persisted) }
 		return db
-	}}
+	}
+	return cfg
 }
 
 // Pool opens a pool until t ends, and fails t if a connection stays in use.
@@ -98,7 +134,7 @@ func (p *Postgres) take(t testing.TB) string {
 	}
 	last := len(p.free) - 1
 	name := p.free[last]
-	p.free = p.free[:last]
+	p.free, p.lent = p.free[:last], name
 	t.Cleanup(func() {
 		if !t.Failed() { // else a connection may be stuck in it
 			p.empty(t, name)

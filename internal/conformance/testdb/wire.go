@@ -29,6 +29,9 @@ func IsCommit(message []byte) bool {
 	return message[0] == 'P' && bytes.Contains(message, []byte("\x00commit\x00")) || message[0] == 'Q' && bytes.HasSuffix(message, []byte("commit\x00"))
 }
 
+// IsSync recognises the end of a pipeline, which commits what came before it unless there was BEGIN.
+func IsSync(message []byte) bool { return message[0] == 'S' }
+
 // IsWrite recognises a statement over the table of claims that writes, sent with its text.
 func IsWrite(message []byte) bool {
 	return message[0] == 'P' && (bytes.Contains(message, []byte("INSERT INTO")) || bytes.Contains(message, []byte("UPDATE")) ||

@@ -21,6 +21,7 @@ type Proxy struct {
 	server   string
 	reader   func(client io.Reader) Reader
 	next     atomic.Pointer[cut]
+	answer   atomic.Pointer[int] // of the next one the client gets so much
 	wg       sync.WaitGroup
 }
 
@@ -63,6 +64,9 @@ func (p *Proxy) Fail(match func(message []byte) bool, persisted bool) {
 	p.next.Store(&cut{match, persisted})
 }
 
+// FailAnswer has the connection cut that is answered next, after the client got so many bytes of it.
+func (p *Proxy) FailAnswer(after int) { p.answer.Store(&after) }
+
 // Close takes no further connections.
 func (p *Proxy) Close() { p.listener.Close() }
 
@@ -85,7 +89,7 @@ func (p *Proxy) serve() {
 func (p *Proxy) forward(client, server net.Conn) {
 	var deaf atomic.Bool // the client is not told what the server answers
 	p.wg.Go(func() { p.requests(client, server, &deaf) })
-	p.wg.Go(func() { answers(client, server, &deaf) })
+	p.wg.Go(func() { p.answers(client, server, &deaf) })
 }
 
 // requests forwards what the client says, message by message, until the fault strikes.
@@ -112,13 +116,17 @@ func (p *Proxy) requests(client, server net.Conn, deaf *atomic.Bool) {
 
 // answers forwards what the server says. The server answers when it has carried out what it was asked for: if the
 // client is not to know, the connection ends there.
-func answers(client, server net.Conn, deaf *atomic.Bool) {
+func (p *Proxy) answers(client, server net.Conn, deaf *atomic.Bool) {
 	defer client.Close()
 	defer server.Close()
 	buf := make([]byte, 1<<16)
 	for {
 		n, err := server.Read(buf)
 		if err != nil || deaf.Load() {
+			return
+		}
+		if after := p.answer.Swap(nil); after != nil {
+			_, _ = client.Write(buf[:min(n, *after)])
 			return
 		}
 		if _, err := client.Write(buf[:n]); err != nil {

@@ -178,6 +178,8 @@ func (r *report) comparisons(w io.Writer) {
 		{"e", "d", "hookonce to the hand-written handler, SQLite"},
 		{"f", "c", "hookonce to the hand-written handler, Postgres"},
 		{"i2", "i1", "library to the hand-written transaction"},
+		{"i6", "i1", "library, as a batch, to the hand-written transaction"},
+		{"i6", "i5", "library, as a batch, to the fastest way by hand"},
 		{"i4", "i3", "`Idempotent` to the hand-written endpoint"},
 		{"j2", "j1", "95 destinations beside 5 that hang to the same beside 5 that do not"},
 		{"l2", "l1", "accepted beside -size keys to empty tables, Postgres"},

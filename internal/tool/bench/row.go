@@ -50,6 +50,8 @@ var rows = []row{
 	{id: "i2", title: "**hookonce library**, pgx, same effect", kind: "library", store: "postgres", load: freshEvents},
 	{id: "i3", title: "hand-written idempotent endpoint, pgx: row lock, effect, stored answer", kind: "hand-idempotent", store: "postgres", load: freshEvents},
 	{id: "i4", title: "**hookonce library**, `Idempotent`, pgx, same effect and answer", kind: "library-idempotent", store: "postgres", load: freshEvents},
+	{id: "i5", title: "hand-written, pgx: its own HMAC, claim and effect in one statement", kind: "hand-statement", store: "postgres", load: freshEvents},
+	{id: "i6", title: "**hookonce library**, pgx, same effect, as a batch", kind: "library-batch", store: "postgres", load: freshEvents},
 	{id: "j1", title: "**hookonce, Postgres**: 100 destinations, delivered to 95", kind: "gateway", store: "postgres", load: manyDestinations},
 	{id: "j2", title: "**hookonce, Postgres**: the same, and the other 5 hang", kind: "gateway", store: "postgres", load: manyDestinations, hanging: idle},
 	{id: "k1", title: "**hookonce, Postgres**: 2000 per second, nothing is purged", kind: "gateway", store: "postgres", load: freshEvents, rate: 2000, aged: 20_000, keep: -1},

@@ -1,0 +1,369 @@
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/storetest"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// batches is the conformance suite's configuration for handlers that queue their statements.
+func batches(t *testing.T, admin, dsn, parameters string) storetest.TxConfig[*pgstore.Batch] {
+	connect := func(t testing.TB) *pgxpool.Pool { return open(t, dsn, parameters) }
+	return (&testdb.Postgres{Admin: open(t, admin, ""), Pool: connect, Prefix: "case"}).Batches()
+}
+
+func TestBatchConformance(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	cfg := batches(t, dsn, dsn, "")
+	storetest.RunTx(t, cfg)
+	storetest.RunTxConcurrent(t, cfg)
+}
+
+// Every way in which pgx can talk to the server, a pooler, and the stricter isolation levels.
+func TestBatchConnections(t *testing.T) {
+	storetest.Briefly(t)
+	for _, parameters := range []string{
+		"default_query_exec_mode=cache_describe", "default_query_exec_mode=exec", "default_query_exec_mode=simple_protocol",
+		"default_transaction_isolation=repeatable%20read", "default_transaction_isolation=serializable",
+	} {
+		t.Run(parameters, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.DSN(t)
+			storetest.RunTx(t, batches(t, dsn, dsn, parameters))
+		})
+	}
+	t.Run("PgBouncer", func(t *testing.T) {
+		t.Parallel()
+		dsn := pgtest.DSN(t)
+		cfg := batches(t, dsn, pgtest.PgBouncer(t, dsn), "default_query_exec_mode=exec")
+		storetest.RunTx(t, cfg)
+		storetest.RunTxConcurrent(t, cfg)
+	})
+}
+
+// The connection is cut before the end of a batch reaches the server, or after the server carried it out.
+func TestBatchFaults(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	p, through := newProxy(t, dsn)
+	storetest.RunFaults(t, testdb.FaultyBatches(batches(t, dsn, through, "default_query_exec_mode=exec"), p))
+}
+
+// queueEffect is a handler that has the effect.
+func queueEffect(key string) func(*pgstore.Batch, hookonce.Claim) error {
+	return func(b *pgstore.Batch, _ hookonce.Claim) error {
+		b.Queue("INSERT INTO effects (id) VALUES ($1)", key)
+		return nil
+	}
+}
+
+// Wherever the connection is lost in the one round trip, the outcome is unknown, and the next copy finds the truth: the effect
+// happens once.
+func TestBatchIsCutAnywhere(t *testing.T) {
+	p, dsn := newProxy(t, pgtest.DSN(t))
+	pool := open(t, dsn, "default_query_exec_mode=exec")
+	pgtest.Migrate(t, pool, "")
+	mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
+	store := pgstore.New(pool).Batches()
+	cuts := map[string]func(){}
+	for message := range 9 { // of claim and effect: Parse, Bind, Describe, Execute; and Sync
+		for _, persisted := range []bool{false, true} {
+			cuts[fmt.Sprintf("message %d, persisted: %v", message, persisted)] = func() {
+				var seen atomic.Int64
+				p.Fail(func([]byte) bool { return seen.Add(1) == int64(message)+1 }, persisted)
+			}
+		}
+	}
+	for _, after := range []int{0, 1, 5, 10, 40, 80, 120, 160, 200} {
+		cuts[fmt.Sprintf("%d bytes of the answer", after)] = func() { p.FailAnswer(after) }
+	}
+	for name, cut := range cuts {
+		within := func() (hookonce.Claim, error) { return store.Within(t.Context(), request(name), queueEffect(name)) }
+		mustClaim(t, store.Store, "warm "+name, hookonce.Acquired) // the connection is open
+		cut()
+		c, err := within()
+		p.Fail(func([]byte) bool { return false }, false) // answers that were short enough arrived in whole
+		if err != nil && !errors.Is(err, hookonce.ErrUnknownOutcome) || err == nil && !strings.Contains(name, "bytes") {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+		c, err = within()
+		for errors.Is(err, hookonce.ErrUnknownOutcome) { // the connection that was cut was in the pool
+			c, err = within()
+		}
+		if err != nil || c.Verdict != hookonce.Acquired && c.Verdict != hookonce.Duplicate {
+			t.Errorf("%s, the next copy: %+v, %v", name, c, err)
+		}
+		happened(t, pool, name, 1)
+	}
+}
+
+// An event that failed before is committed as [pgstore.Store.Within] does it, and with the same words.
+func TestBatchCommitOfASecondAttempt(t *testing.T) {
+	p, dsn := newProxy(t, pgtest.DSN(t))
+	pool := open(t, dsn, "default_query_exec_mode=exec")
+	pgtest.Migrate(t, pool, "")
+	mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
+	store := pgstore.New(pool).Batches()
+	for key, want := range map[string]hookonce.Verdict{"not persisted": hookonce.Acquired, "persisted": hookonce.Duplicate} {
+		_, err := store.Within(t.Context(), request(key), func(*pgstore.Batch, hookonce.Claim) error { return errors.New("declined") })
+		mustBe(t, store.Store, key, hookonce.StateFailed, "declined")
+		p.Fail(testdb.IsCommit, want == hookonce.Duplicate)
+		if _, err = store.Within(t.Context(), request(key), queueEffect(key)); !errors.Is(err, hookonce.ErrUnknownOutcome) {
+			t.Errorf("%s: %v", key, err)
+		}
+		if c, err := store.Within(t.Context(), request(key), queueEffect(key)); err != nil || c.Verdict != want {
+			t.Errorf("%s, the next copy: %+v, %v", key, c, err)
+		}
+		happened(t, pool, key, 1)
+	}
+}
+
+// What a batch costs in round trips.
+func TestBatchRoundTrips(t *testing.T) {
+	p, dsn := newProxy(t, pgtest.DSN(t))
+	pool := open(t, dsn, "pool_max_conns=1")
+	pgtest.Migrate(t, pool, "")
+	mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
+	store := pgstore.New(pool).Batches()
+	var trips atomic.Int64
+	p.Fail(func(message []byte) bool { // counts, and never cuts
+		if message[0] == 'Q' || message[0] == 'S' {
+			trips.Add(1)
+		}
+		return false
+	}, false)
+	read := func(b *pgstore.Batch, c hookonce.Claim) error {
+		b.Queue("INSERT INTO effects (id) VALUES ($1)", c.Key).Exec(func(pgconn.CommandTag) error { return nil })
+		return nil
+	}
+	run := func(key string, want hookonce.Verdict, fn func(*pgstore.Batch, hookonce.Claim) error) {
+		t.Helper()
+		if c, err := store.Within(t.Context(), request(key), fn); err != nil || c.Verdict != want {
+			t.Errorf("%s: %+v, %v", key, c, err)
+		}
+	}
+	mustClaim(t, store.Store, "old", hookonce.Acquired)
+	for round, prefix := range []string{"first ", "second "} { // the first prepares the statements
+		for _, tt := range []struct {
+			key  string
+			want hookonce.Verdict
+			fn   func(*pgstore.Batch, hookonce.Claim) error
+			n    int64
+		}{
+			{prefix + "new", hookonce.Acquired, queueEffect("new"), 1},
+			{"", hookonce.Unkeyed, queueEffect("no key"), 1},
+			{prefix + "read", hookonce.Acquired, read, 3},
+			{"old", hookonce.Duplicate, queueEffect("old"), 3}, // pgx forgets what it prepared of a batch that failed, in one of its own
+		} {
+			before := trips.Load()
+			run(tt.key, tt.want, tt.fn)
+			if n := trips.Load() - before; round > 0 && n != tt.n {
+				t.Errorf("%q: %d round trips, want %d", tt.key, n, tt.n)
+			}
+			if tt.want == hookonce.Duplicate { // pgx prepares anew what failed
+				run(prefix+"again", hookonce.Acquired, queueEffect("again"))
+			}
+		}
+	}
+}
+
+// Whatever is wrong with a statement, nothing of the batch stays, and the attempt is on record. What would end the transaction
+// is stopped before anything is committed, or what was committed is told.
+func TestBatchOfBadStatements(t *testing.T) {
+	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
+		mustExec(t, pool, `DROP TABLE IF EXISTS child, parent`)
+		mustExec(t, pool, `CREATE TABLE parent (id int PRIMARY KEY)`)
+		mustExec(t, pool, `CREATE TABLE child (id int REFERENCES parent DEFERRABLE INITIALLY DEFERRED)`)
+		mustExec(t, pool, `CREATE OR REPLACE PROCEDURE commits() LANGUAGE plpgsql AS 'BEGIN COMMIT; END'`)
+		for name, tt := range map[string]struct {
+			query string
+			args  []any
+			state hookonce.State
+		}{
+			"it fails":                {"SELECT 1/0", nil, hookonce.StateFailed},
+			"it is no SQL":            {"INSERT INTO nowhere VALUES (", nil, hookonce.StateFailed},
+			"there is no table":       {"INSERT INTO nowhere VALUES (1)", nil, hookonce.StateFailed},
+			"an argument is missing":  {"SELECT $1::int + $2::int", []any{1}, hookonce.StateFailed},
+			"an argument has no form": {"SELECT $1::int", []any{make(chan int)}, hookonce.StateFailed},
+			"the commit is refused":   {"INSERT INTO child VALUES (1)", nil, hookonce.StateFailed},
+			"a procedure commits":     {"CALL commits()", nil, hookonce.StateFailed},
+			"a block commits":         {"DO 'BEGIN COMMIT; END'", nil, hookonce.StateFailed},
+			"a count is asserted":     {"WITH c AS (UPDATE parent SET id = 2 WHERE id = 1 RETURNING 1) SELECT 1 / count(*) FROM c", nil, hookonce.StateFailed},
+			"ROLLBACK":                {"ROLLBACK", nil, hookonce.StateFailed},
+			"ROLLBACK AND CHAIN":      {"/* c */ ROLLBACK AND CHAIN", nil, hookonce.StateFailed},
+			"COMMIT":                  {"COMMIT", nil, hookonce.StateDone},
+			"COMMIT AND CHAIN":        {"-- c\nCOMMIT AND CHAIN", nil, hookonce.StateDone},
+			"VACUUM":                  {"VACUUM parent", nil, hookonce.StateFailed},
+			"several statements":      {"SELECT 1; SELECT 1/0", nil, hookonce.StateFailed},
+		} {
+			t.Run(name, func(t *testing.T) {
+				within := func(bad bool) (hookonce.Claim, error) {
+					return store.Batches().Within(t.Context(), request(name), func(b *pgstore.Batch, c hookonce.Claim) error {
+						b.Queue("INSERT INTO effects VALUES ($1)", name)
+						if bad {
+							b.Queue(tt.query, tt.args...)
+						}
+						b.Queue("INSERT INTO effects VALUES ($1)", name)
+						return nil
+					})
+				}
+				c, err := within(true)
+				// Class 08 is what poolers say of a server that they lost.
+				if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) && !strings.Contains(err.Error(), "08P01") || errors.Is(err, hookonce.ErrTraceLost) || c.Verdict != hookonce.Acquired {
+					t.Fatalf("%+v, %v", c, err)
+				}
+				mustBe(t, store, name, tt.state, "")
+				all := map[hookonce.State]int{hookonce.StateDone: 2}[tt.state]
+				happened(t, pool, name, all)
+				want := map[hookonce.State]hookonce.Verdict{hookonce.StateDone: hookonce.Duplicate, hookonce.StateFailed: hookonce.Acquired}[tt.state]
+				if c, err = within(false); err != nil || c.Verdict != want || want == hookonce.Acquired && c.Token != 2 {
+					t.Errorf("the next copy was answered %+v, %v; want %v", c, err, want)
+				}
+				happened(t, pool, name, 2)
+			})
+		}
+	})
+}
+
+// Functions read the results before the commit, and their error rolls everything back.
+func TestBatchResultsAreRead(t *testing.T) {
+	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
+		for name, failure := range map[string]error{"kept": nil, "undone": errors.New("not enough")} {
+			var rows int64
+			var sum int
+			c, err := store.Batches().Within(t.Context(), request(name), func(b *pgstore.Batch, _ hookonce.Claim) error {
+				b.Queue("INSERT INTO effects VALUES ($1), ($1)", name).Exec(func(tag pgconn.CommandTag) error { rows = tag.RowsAffected(); return nil })
+				b.Queue("SELECT count(*) FROM effects WHERE id = @id", pgx.NamedArgs{"id": name}).QueryRow(func(row pgx.Row) error {
+					return errors.Join(row.Scan(&sum), failure)
+				})
+				return nil
+			})
+			if !errors.Is(err, failure) || c.Verdict != hookonce.Acquired || rows != 2 || sum != 2 {
+				t.Errorf("%s: %+v, %v; %d rows, sum %d", name, c, err, rows, sum)
+			}
+			happened(t, pool, name, map[bool]int{true: 2}[failure == nil])
+		}
+	})
+}
+
+// The handler is told the attempt that it is, and is called again only if that was another one than the first.
+func TestBatchIsToldTheAttempt(t *testing.T) {
+	store, pool := newStore(t)
+	declined := errors.New("declined")
+	for i, tt := range []struct {
+		outcome error
+		told    []int64
+	}{{declined, []int64{1}}, {declined, []int64{1, 2}}, {nil, []int64{1, 3}}, {nil, []int64{1}}} {
+		var told []int64
+		_, err := store.Batches().Within(t.Context(), request("evt_1"), func(b *pgstore.Batch, c hookonce.Claim) error {
+			told = append(told, c.Token)
+			return errors.Join(queueEffect("evt_1")(b, c), tt.outcome)
+		})
+		if !errors.Is(err, tt.outcome) || fmt.Sprint(told) != fmt.Sprint(tt.told) {
+			t.Errorf("attempt %d: %v, told %v; want %v", i+1, err, told, tt.told)
+		}
+	}
+	happened(t, pool, "evt_1", 1)
+}
+
+// A process of the server that dies while it commits has said nothing about the outcome.
+func TestServerDiesDuringTheBatch(t *testing.T) {
+	store, pool := newStore(t)
+	mustExec(t, pool, `CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60); RETURN NULL; END $$`)
+	mustExec(t, pool, `CREATE CONSTRAINT TRIGGER die AFTER INSERT ON effects
+		DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION die()`)
+	_, err := store.Batches().Within(t.Context(), request("evt_1"), queueEffect("evt_1"))
+	if !errors.Is(err, hookonce.ErrUnknownOutcome) {
+		t.Errorf("error is %v", err)
+	}
+	mustBe(t, store, "evt_1", hookonce.StateFailed, "unknown")
+}
+
+// A copy waits for one that holds the key in a transaction, and both doors see the same claims.
+func TestBatchBesideATransaction(t *testing.T) {
+	store, pool := newStore(t, pgstore.WithWait(time.Minute))
+	owner := hold(t, store, "evt_1")
+	second := make(chan hookonce.Claim, 1)
+	go func() {
+		c, err := store.Batches().Within(t.Context(), request("evt_1"), queueEffect("evt_1"))
+		if err != nil {
+			t.Error(err)
+		}
+		second <- c
+	}()
+	awaitWaiting(t, pool)
+	owner.finish <- nil
+	if err := <-owner.result; err != nil {
+		t.Error(err)
+	}
+	if c := <-second; c.Verdict != hookonce.Duplicate {
+		t.Errorf("the copy was answered %+v", c)
+	}
+	happened(t, pool, "evt_1", 0)
+}
+
+// What is queued when the batch was sent would never run.
+func TestBatchIsOverAfterTheHandler(t *testing.T) {
+	store, _ := newStore(t)
+	var kept *pgstore.Batch
+	if _, err := store.Batches().Within(t.Context(), request("evt_1"), func(b *pgstore.Batch, _ hookonce.Claim) error { kept = b; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Batches().ClaimTx(t.Context(), kept, request("evt_2")); !errors.Is(err, pgx.ErrTxClosed) {
+		t.Errorf("ClaimTx: %v", err)
+	}
+	if err := store.Batches().Commit(t.Context(), kept); !errors.Is(err, pgx.ErrTxClosed) {
+		t.Errorf("Commit: %v", err)
+	}
+	defer func() {
+		if p := recover(); p == nil {
+			t.Error("Queue took a statement")
+		}
+	}()
+	kept.Queue("SELECT 1")
+}
+
+// Only what certainly is one statement that cannot end a transaction goes without BEGIN and COMMIT.
+func TestBatchIsPlain(t *testing.T) {
+	for query, want := range map[string]bool{
+		"INSERT INTO t VALUES (1)": true, "  update t set a = 1 ;\n": true, "Delete from t": true, "MERGE INTO t": true, "select 1": true,
+		"VALUES (1)": true, "WITH a AS (SELECT 1) SELECT * FROM a": true, "-- name: Add :exec\nINSERT INTO t VALUES (1)": true,
+		"/* a */ -- b\r/* c */select 1": true, "SELECT'a'": true, "INSERT\nINTO t VALUES (1)": true,
+		"": false, ";": false, "COMMIT": false, "end": false, "CALL p()": false, "DO 'x'": false, "SELECT 1; COMMIT": false, "EXECUTE a": false,
+		"select_one": false, "insert2": false, "insert.a": false, "inserté": false, "select": false, "-- SELECT 1": false, "/* SELECT 1": false,
+		"/* /* */ COMMIT -- */ SELECT 1\nselect 1": false, "/* a */COMMIT": false, "(SELECT 1)": false, "PREPARE TRANSACTION 'a'": false,
+		"VACUUM": false, "--\nBEGIN": false, "SET LOCAL a = 1": false, "EXPLAIN SELECT 1": false, "COPY t FROM STDIN": false,
+	} {
+		if got := pgstore.QueryOrChange(query); got != want {
+			t.Errorf("%q: %v, want %v", query, got, want)
+		}
+	}
+	for _, arguments := range [][]any{{rewriter{}}, {rewriter{}, 1}} {
+		b := pgstore.NewBatch()
+		b.Queue("SELECT 1", arguments...)
+		if pgstore.Plain(b) {
+			t.Error("what will be another statement is plain")
+		}
+	}
+}
+
+type rewriter struct{}
+
+func (rewriter) RewriteQuery(context.Context, *pgx.Conn, string, []any) (string, []any, error) {
+	return "COMMIT", nil, nil
+}
