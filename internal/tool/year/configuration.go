@@ -27,6 +27,7 @@ const (
 	variantRotated = 1 << iota // secrets are being rotated
 	variantSlow                // fewer deliveries at once, and a rate
 	variantLonger              // other times
+	variantFewer               // one destination less
 	variants       = 1 << iota
 )
 
@@ -58,11 +59,17 @@ func configuration(number, variant int) []byte {
 		secret = "'env:SHOP', 'env:SHOP_OLD'"
 	}
 	fmt.Fprintf(&b, "destinations:\n  - {name: %s, url: 'http://%s:80/hooks', secrets: [%s]}\n", claiming, claiming, secret)
-	fmt.Fprintf(&b, "  - {name: %s, url: 'http://%s:80/hooks', order: by_resource}\n", plain, plain)
+	if variant&variantFewer == 0 {
+		fmt.Fprintf(&b, "  - {name: %s, url: 'http://%s:80/hooks', order: by_resource}\n", plain, plain)
+	}
 	b.WriteString("sources:\n")
 	for _, s := range sources() {
+		to := destinationsOf(s)
+		if variant&variantFewer != 0 {
+			to = to[:1]
+		}
 		fmt.Fprintf(&b, "  - name: %s\n    provider: %s\n    secrets: ['env:%s'%s]\n    routes:\n      - to: [%s]\n", s, kinds[s], strings.ToUpper(s), rotated,
-			strings.Join(destinationsOf(s), ", "))
+			strings.Join(to, ", "))
 	}
 	return []byte(b.String())
 }

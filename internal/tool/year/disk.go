@@ -42,7 +42,8 @@ type diskFault struct {
 // disk is the store as one process sees it. What a dead process calls reaches nothing.
 type disk struct {
 	journal.Store
-	p *process
+	p     *process
+	alone bool // no other process has it, and nothing happens in it after the death of this one
 }
 
 // faults are what waits for the calls of a machine.
@@ -107,7 +108,9 @@ func call[T any](ctx context.Context, d *disk, op string, do func(context.Contex
 	case diskLate:
 		d.p.tasks.Go(func() {
 			time.Sleep(f.last)
-			_, _ = do(context.WithoutCancel(ctx))
+			if !d.alone || !d.p.isDead() {
+				_, _ = do(context.WithoutCancel(ctx))
+			}
 		})
 		return none, wait(ctx, d.p, patience)
 	case diskSlow:
@@ -254,8 +257,11 @@ func (d *disk) RecordAudit(ctx context.Context, a journal.Audit) error {
 	return do(ctx, d, "audit", func(ctx context.Context) error { return d.Store.RecordAudit(ctx, a) })
 }
 
-// Close implements [journal.Store]. The store outlives its processes.
-func (d *disk) Close() error { return nil }
+// Close implements [journal.Store].
+func (d *disk) Close() error {
+	d.p.store.close(d.Store)
+	return nil
+}
 
 // Statuses implements [journal.Store].
 func (d *disk) Statuses(ctx context.Context, deliveries []journal.DeliveryID) ([]journal.DeliveryStatus, error) {

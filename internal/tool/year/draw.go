@@ -9,6 +9,7 @@ import (
 func Draw(seed uint64) *Plan {
 	d := &drawing{Rand: rand.New(rand.NewPCG(seed, 0x796561725f5f)), plan: &Plan{Seed: seed}}
 	d.plan.Gateways = 1 + d.IntN(3)
+	d.plan.File = d.plan.Gateways == 1 && d.chance(3)
 	begin := 3 * time.Second
 	for range 1 + d.IntN(3) {
 		length := time.Duration(30+d.IntN(150)) * time.Second
@@ -53,7 +54,7 @@ func (d *drawing) chapter(begin, length time.Duration) {
 	}
 	kinds := []func(Span){d.disk, d.disk, d.disk, d.wire, d.wire, d.process, d.process, d.clock, d.application, d.application, d.application, d.operator}
 	// A few kinds of trouble at a time: with all of them at once everything is excused, and nothing can be told.
-	some := []func(Span){pick(d, kinds...), pick(d, kinds...), pick(d, kinds...)}
+	some := []func(Span){pick(d, kinds...), pick(d, kinds...), pick(d, kinds...)}[:1+d.IntN(3)]
 	for range d.IntN(24) {
 		pick(d, some...)(at())
 	}
@@ -114,7 +115,7 @@ func (d *drawing) clock(at Span) {
 
 func (d *drawing) application(at Span) {
 	s := Step{At: at, On: pick(d, claiming, plain)}
-	switch s.Do = "application/" + pick(d, "fails", "fails", "gone", "slow", "dies", commitFails, commitLost, commitBefore, commitAfter); s.Do {
+	switch s.Do = "application/" + pick(d, "fails", "fails", "gone", "slow", "slow", "dies", commitFails, commitLost, commitBefore, commitAfter); s.Do {
 	case "application/fails":
 		s.N = pick(d, 1, 2, 5, 20, 60)
 	case "application/gone":

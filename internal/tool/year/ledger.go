@@ -13,7 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // ledger has what happened, as somebody sees it who sees everything: no process reads it.
@@ -23,7 +23,7 @@ type ledger struct {
 	lines   []string
 	broken  []string       // laws, in the order in which they were
 	counts  map[string]int // of faults that fired, and of what happened
-	store   *journaltest.Memory
+	store   book
 	events  map[string]*fact // by name
 	stored  map[ref]*record  // by key: what is on record, or was
 	ids     map[int64]*record
@@ -71,6 +71,7 @@ type record struct {
 	event  string
 	at     time.Time
 	order  int // of becoming durable
+	to     []string
 	dead   map[string]time.Time
 	purged bool
 }
@@ -82,7 +83,7 @@ type holder struct {
 	at    time.Time
 }
 
-func newLedger(store *journaltest.Memory) *ledger {
+func newLedger(store book) *ledger {
 	return &ledger{begin: time.Now(), counts: map[string]int{}, store: store, events: map[string]*fact{}, stored: map[ref]*record{}, ids: map[int64]*record{},
 		paused: map[string]time.Time{}, holders: map[journal.DeliveryID]holder{}, given: map[journal.DeliveryID]int{}}
 }
@@ -184,7 +185,7 @@ func (l *ledger) accepted(who string, batch []*journal.Record, results []journal
 			continue
 		}
 		at := ref{batch[i].Source, batch[i].Key}
-		rec := &record{id: r.ID, ref: at, event: name, at: time.Now(), order: len(l.ids), dead: map[string]time.Time{}}
+		rec := &record{id: r.ID, ref: at, event: name, at: time.Now(), order: len(l.ids), to: slices.Clone(batch[i].Destinations), dead: map[string]time.Time{}}
 		l.ids[r.ID] = rec
 		for _, to := range batch[i].Hold {
 			id := journal.DeliveryID{EventID: r.ID, Destination: to}
@@ -485,12 +486,34 @@ func (l *ledger) settle() {
 	}
 	for _, rec := range slices.SortedFunc(maps.Values(l.ids), func(a, b *record) int { return cmp.Compare(a.order, b.order) }) {
 		f := l.events[base(rec.event)]
-		for _, at := range destinationsOf(f.Source) {
+		for _, at := range rec.to {
 			took := slices.ContainsFunc(f.attempts[at], func(a attempt) bool { return a.status/100 == 2 })
 			if !took && !dead[journal.DeliveryID{EventID: rec.id, Destination: at}] && !rec.purged {
 				l.breaksLocked("losing is worse", "%s is on record as %d, and %s has not taken it", rec.event, rec.id, at)
 			}
 		}
+	}
+}
+
+// counted checks what was counted of what was stored: exactly that, unless a process died with what it had not handed over, or
+// could not do so.
+func (l *ledger) counted(points []tally.Point) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counts := int64(0)
+	for _, p := range points {
+		counts += p.N
+	}
+	stored := int64(l.counts["stored/accepted"] + l.counts["stored/unkeyed"])
+	exact := time.Since(l.begin) < tally.KeepHours && !slices.ContainsFunc(l.harm, func(h harm) bool {
+		return slices.ContainsFunc([]string{"disk/", "process/dies"}, func(kind string) bool { return strings.HasPrefix(h.what, kind) })
+	})
+	l.logLocked("", fmt.Sprintf("%d events are stored, and %d are counted", stored, counts))
+	if counts > stored || exact && counts != stored {
+		l.breaksLocked("what is counted happened", "%d events were stored, and %d counted", stored, counts)
+	}
+	if exact {
+		l.counts["statistics/exact"]++
 	}
 }
 

@@ -190,18 +190,32 @@ func (p *process) options() gateway.Options {
 			}
 			return p.network.dial(ctx, p.name, p.identity(), address)
 		},
-		Store: func(context.Context) (*gateway.OpenedStore, error) {
-			return &gateway.OpenedStore{Store: &disk{p.store, p}, Notifier: &bell{p}, IDs: journal.NewIDs(p.writer(), 0)}, nil
-		},
+		Store: p.openStore,
 	}
 }
 
+// openStore opens the store for the process, and what tells it of work if there are others.
+func (p *process) openStore(ctx context.Context) (*gateway.OpenedStore, error) {
+	store, last, err := p.store.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if p.plan.File {
+		return &gateway.OpenedStore{Store: &disk{store, p, true}, IDs: journal.NewIDs(0, last)}, nil
+	}
+	d := &disk{store, p, false}
+	return &gateway.OpenedStore{Store: d, Notifier: &bell{p, d}, IDs: journal.NewIDs(p.writer(), 0)}, nil
+}
+
 // bell tells processes on the store of work.
-type bell struct{ p *process }
+type bell struct {
+	p *process
+	d *disk
+}
 
 // Notify implements [journal.Notifier].
 func (b *bell) Notify(ctx context.Context) error {
-	return do(ctx, &disk{b.p.store, b.p}, "notify", func(context.Context) error {
+	return do(ctx, b.d, "notify", func(context.Context) error {
 		b.p.hub.ring()
 		return nil
 	})

@@ -14,10 +14,12 @@ type Plan struct {
 	// Seed is what it was drawn from. 0: somebody wrote it.
 	Seed uint64 `json:"seed,omitempty"`
 	// Found says which law it once broke, and how.
-	Found    string  `json:"found,omitempty"`
-	Gateways int     `json:"gateways"`
-	Events   []Event `json:"events"`
-	Steps    []Step  `json:"steps"`
+	Found    string `json:"found,omitempty"`
+	Gateways int    `json:"gateways"`
+	// File has the one gateway keep its journal in a file of SQLite, and not in memory.
+	File   bool    `json:"file,omitempty"`
+	Events []Event `json:"events"`
+	Steps  []Step  `json:"steps"`
 	// Later is when, after all has come to rest, copies of everything come once more, and nothing is disturbed.
 	Later []Span `json:"later,omitempty"`
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,16 +53,35 @@ type world struct {
 
 // Play plays a plan. It says of itself in t that it could not be played to its end; broken laws are in its verdict.
 func Play(t *testing.T, p *Plan) (v *Verdict) {
+	dir := ""
+	if p.File {
+		dir = folder(t)
+	}
 	synctest.Test(t, func(*testing.T) {
-		w := newWorld(p)
+		sleepUntil(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // identifiers of events count from 2020
+		var store book = memoryBook{journaltest.NewMemory()}
+		if p.File {
+			store = newFileBook(dir)
+		}
+		w := newWorld(p, store)
 		w.run()
 		v = &Verdict{Broken: w.broken, Trace: w.lines, Counts: w.counts, Lasted: time.Since(w.begin)}
 	})
 	return v
 }
 
-func newWorld(p *Plan) *world {
-	l := newLedger(journaltest.NewMemory())
+// folder returns an empty one, in memory where that is possible: nothing in there outlives the machine.
+func folder(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "year")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func newWorld(p *Plan, store book) *world {
+	l := newLedger(store)
 	l.retain = 90 * 24 * time.Hour
 	w := &world{ledger: l, network: newNetwork(l), plan: p, apps: map[string]*application{}, senders: map[string]*sender{},
 		hub: hub{rings: map[chan struct{}]bool{}}, quiet: make(chan struct{})}
@@ -129,6 +149,7 @@ func (w *world) run() {
 	}
 	w.tasks.Wait()
 	w.settle()
+	w.counted(w.store.Stored())
 }
 
 // later has everything sent once more, after a time in which no gateway ran.
@@ -156,6 +177,7 @@ func (w *world) later(wait time.Duration) {
 func (w *world) heal() {
 	w.log("", "nothing is disturbed any more")
 	w.healed.Store(true)
+	w.variant.Store(0)
 	w.network.heal()
 	for _, m := range w.machines {
 		m.faults.clear()
@@ -168,12 +190,17 @@ func (w *world) heal() {
 		a.up()
 	}
 	time.Sleep(20 * time.Second) // what stalls ends
-	w.variant.Store(0)
+	for i := range w.machines {
+		for try := 0; !w.operate(i, "/reload", nil); try++ {
+			if try == 60 {
+				w.breaks("all comes to an end", "%s cannot be reloaded", gatewayName(i))
+				break
+			}
+			time.Sleep(2 * time.Second)
+		}
+	}
 	for _, name := range []string{claiming, plain} {
 		w.resume(name, true)
-	}
-	for i := range w.machines {
-		w.operate(i, "/reload", nil)
 	}
 	close(w.quiet)
 }
