@@ -106,7 +106,7 @@ func lawOf(v *Verdict) string {
 // while time has to pass stops the time of a bubble for good.
 func watched(t *testing.T, p *Plan) *Verdict {
 	t.Helper()
-	timer := time.AfterFunc(5*time.Minute, func() {
+	timer := time.AfterFunc(3*time.Minute, func() {
 		debug.SetTraceback("all")
 		panic(fmt.Sprintf("this plan stands still:\n%s", p))
 	})
