@@ -66,8 +66,8 @@ func (b *Batch) harmless() bool {
 	return !slices.ContainsFunc(b.queued.QueuedQueries, func(q *pgx.QueuedQuery) bool { return !queryOrChange(q.SQL) || rewritten(q.Arguments) })
 }
 
-// sendIn sends the batch, which has ended, in a handler's transaction. What may end that is sent by itself, because the server
-// would commit what follows it in one message, and tx lets nothing pass after it.
+// sendIn sends the batch, which has ended, in a handler's transaction. What may end that, and is not refused, is sent by itself,
+// because the server would commit what follows it in one message, and tx lets nothing pass after it.
 func (b *Batch) sendIn(ctx context.Context, tx pgx.Tx) error {
 	if b.harmless() {
 		return taken(tx.SendBatch(ctx, &b.queued).Close())
@@ -80,16 +80,32 @@ func (b *Batch) sendIn(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// rewritten reports whether the statement will be another one when it is sent.
+// rewritten reports whether the statement may be another one when it is sent. Those of pgx itself give names to parameters.
 func rewritten(arguments []any) bool {
-	if len(arguments) == 0 {
+	return slices.ContainsFunc(arguments, func(a any) bool {
+		switch a.(type) {
+		case pgx.NamedArgs, pgx.StrictNamedArgs:
+			return false
+		}
+		_, is := a.(pgx.QueryRewriter)
+		return is
+	})
+}
+
+// endsTransaction reports whether the statement begins or ends a transaction.
+func endsTransaction(query string) bool {
+	rest, _ := skipComments(query)
+	words := strings.Fields(strings.ToLower(strings.ReplaceAll(rest, ";", " ")))
+	if len(words) == 0 {
 		return false
 	}
-	switch arguments[0].(type) {
-	case pgx.NamedArgs, pgx.StrictNamedArgs: // which give names to parameters
-		return false
-	case pgx.QueryRewriter:
+	switch words[0] {
+	case "begin", "start", "commit", "end", "abort":
 		return true
+	case "rollback":
+		return !slices.Contains(words, "to") // a savepoint
+	case "prepare":
+		return len(words) > 1 && words[1] == "transaction"
 	}
 	return false
 }

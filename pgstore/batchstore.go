@@ -38,8 +38,8 @@ func (s *Store) Batches() *BatchStore { return &BatchStore{s} }
 //
 // So fn runs before anything is known of the key, with the claim of an event that was never seen, as nearly every one is. It
 // must do nothing but queue statements, because it also runs for copies of finished work, of which nothing is done; and it
-// runs once more, with the claim as it is, for an event that failed before, or whose first run of fn returned an error or
-// panicked. What the statements depend on has to be decided in SQL:
+// runs once more, with the claim as it is, for an event that failed before. What the statements depend on has to be decided in
+// SQL:
 //
 //	UPDATE accounts SET cents = cents + $2 WHERE id = $1 -- and not: read, add, write
 //
@@ -50,8 +50,7 @@ func (s *Store) Batches() *BatchStore { return &BatchStore{s} }
 // error rolls back as well. A batch with such functions is sent as [Store.Within] would do it: BEGIN and claim, the statements,
 // COMMIT. So are an event that failed before, and one that somebody else is handling, for which it waits as [WithWait] says. So
 // is a batch with a statement that is none of INSERT, UPDATE, DELETE, MERGE, SELECT, VALUES and WITH, and then each statement is
-// sent by itself; what a statement that ends the transaction comes to is said in the package's documentation. A duplicate takes
-// three round trips.
+// sent by itself. One that ends the transaction fails. A duplicate takes three round trips.
 //
 // Each duplicate that reaches the server is an ERROR in its log, which says that the event is not new, and pgx prepares the
 // statements of the batch again: it can be ended in no other way. [hookonce.Cached] keeps duplicates away.

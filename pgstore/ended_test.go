@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -71,6 +72,74 @@ func TestHandlerEndsTheTransaction(t *testing.T) {
 				happened(t, pool, name, max(tt.effects, 1))
 			})
 		}
+	})
+}
+
+// The store looks also where it does not see what is sent: through the connection, or rewritten.
+func TestUnseenEndsOfTheTransaction(t *testing.T) {
+	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
+		for name, end := range map[string]func(ctx context.Context, tx pgx.Tx, statement string) error{
+			"connection": func(ctx context.Context, tx pgx.Tx, statement string) error {
+				_, err := tx.Conn().Exec(ctx, statement)
+				return err
+			},
+			"rewritten": func(ctx context.Context, tx pgx.Tx, statement string) error {
+				_, err := tx.Exec(ctx, "SELECT 1", rewriter(statement))
+				return err
+			},
+			"rewritten in a mode": func(ctx context.Context, tx pgx.Tx, statement string) error {
+				_, err := tx.Exec(ctx, "SELECT 1", pgx.QueryExecModeSimpleProtocol, rewriter(statement))
+				return err
+			},
+			"rewritten in a batch": func(ctx context.Context, tx pgx.Tx, statement string) error {
+				var b pgx.Batch
+				b.Queue("SELECT 1", rewriter(statement))
+				return tx.SendBatch(ctx, &b).Close()
+			},
+		} {
+			for statement, effects := range map[string]int{"ROLLBACK AND CHAIN": 0, "COMMIT AND CHAIN": 2} {
+				key := name + " " + statement
+				_, err := store.Within(t.Context(), request(key), func(tx pgx.Tx, _ hookonce.Claim) error {
+					return errors.Join(effect(t.Context(), tx, key), end(t.Context(), tx, statement), effect(t.Context(), tx, key))
+				})
+				if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+					t.Errorf("%s: %v", key, err)
+				}
+				happened(t, pool, key, effects)
+			}
+		}
+	})
+}
+
+// What follows a ROLLBACK in one message would be stored without the claim.
+func TestBatchOfAHandlerEndsNoTransaction(t *testing.T) {
+	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
+		for i, statement := range []string{"ROLLBACK", "-- c\nrollback and chain;", "COMMIT", "ABORT", "END;", "PREPARE TRANSACTION 'a'", "BEGIN", "START TRANSACTION"} {
+			key := fmt.Sprint("batch ", i)
+			_, err := store.Within(t.Context(), request(key), func(tx pgx.Tx, _ hookonce.Claim) error {
+				var b pgx.Batch
+				b.Queue("INSERT INTO effects VALUES ($1)", statement)
+				b.Queue(statement)
+				b.Queue("INSERT INTO effects VALUES ($1)", statement)
+				return tx.SendBatch(t.Context(), &b).Close()
+			})
+			if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+				t.Errorf("%s: %v", statement, err)
+			}
+			mustBe(t, store, key, hookonce.StateFailed, "ends by itself")
+			happened(t, pool, statement, 0)
+		}
+		_, err := store.Within(t.Context(), request("savepoints"), func(tx pgx.Tx, _ hookonce.Claim) error {
+			var b pgx.Batch
+			for _, statement := range []string{"SAVEPOINT a", "INSERT INTO effects VALUES ('savepoints')", "ROLLBACK TO a", "RELEASE a"} {
+				b.Queue(statement)
+			}
+			return tx.SendBatch(t.Context(), &b).Close()
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		happened(t, pool, "savepoints", 0)
 	})
 }
 

@@ -43,6 +43,19 @@ func (t handlerTx) usable(ctx context.Context) error {
 	return nil
 }
 
+// Conn implements [pgx.Tx]. What is sent through it is not seen.
+func (t handlerTx) Conn() *pgx.Conn {
+	t.work.unseen.Store(true)
+	return t.Tx.Conn()
+}
+
+// see looks whether the statement may have ended the transaction.
+func (t handlerTx) see(query string, arguments []any) {
+	if !queryOrChange(query) || rewritten(arguments) {
+		t.work.unseen.Store(true)
+	}
+}
+
 // Begin implements [pgx.Tx].
 func (t handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err := t.usable(ctx); err != nil {
@@ -68,6 +81,12 @@ func (t handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 	if err := t.usable(ctx); err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
+	for _, q := range b.QueuedQueries {
+		if endsTransaction(q.SQL) { // what follows in the same message would be stored by itself
+			return pgx.FailedBatchResults(b, errNotYours)
+		}
+		t.see(q.SQL, q.Arguments)
+	}
 	return t.Tx.SendBatch(ctx, b)
 }
 
@@ -76,6 +95,7 @@ func (t handlerTx) Prepare(ctx context.Context, name, sql string) (*pgconn.State
 	if err := t.usable(ctx); err != nil {
 		return nil, err
 	}
+	t.see(sql, nil)
 	return t.Tx.Prepare(ctx, name, sql)
 }
 
@@ -84,6 +104,7 @@ func (t handlerTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Co
 	if err := t.usable(ctx); err != nil {
 		return pgconn.CommandTag{}, err
 	}
+	t.see(sql, args)
 	return t.Tx.Exec(ctx, sql, args...)
 }
 
@@ -92,6 +113,7 @@ func (t handlerTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 	if err := t.usable(ctx); err != nil {
 		return pgx.FailedBatchResults(new(pgx.Batch), err).Query()
 	}
+	t.see(sql, args)
 	return t.Tx.Query(ctx, sql, args...)
 }
 
@@ -100,6 +122,7 @@ func (t handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Ro
 	if err := t.usable(ctx); err != nil {
 		return pgx.FailedBatchResults(new(pgx.Batch), err).QueryRow()
 	}
+	t.see(sql, args)
 	return t.Tx.QueryRow(ctx, sql, args...)
 }
 
