@@ -31,6 +31,10 @@ const (
 	SQLite   = ddl.SQLite
 	// MySQL is also MariaDB. It has the tables of the library, and none of the gateway's.
 	MySQL = ddl.MySQL
+	// Yugabyte is a form of Postgres: the gateway's tables without what YugabyteDB does not have (BRIN, storage parameters,
+	// UNLOGGED, partitions, and the SQL functions), and with keys in ascending order. [Migrate] chooses it by itself where it is
+	// given Postgres and the server says that it is YugabyteDB; [Print] has to be told. No store of the library works there.
+	Yugabyte = ddl.Yugabyte
 )
 
 // DefaultName is the PostgreSQL schema that holds the tables, and elsewhere their prefix, when a store is given
@@ -60,7 +64,7 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (Change, e
 	if err != nil {
 		return Change{}, err
 	}
-	if d == Postgres {
+	if t.Dialect == Postgres {
 		if err := ddl.Sound(ctx, db); err != nil {
 			return Change{}, err
 		}
@@ -76,6 +80,9 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (Change, e
 		}
 		if err == nil && to >= ddl.Version() {
 			return Change{from, to}, t.Usable(ctx, db, to)
+		}
+		if err == nil {
+			t, err = t.Variant(ctx, db)
 		}
 		if err == nil {
 			err = up(ctx, db, t)
@@ -192,6 +199,7 @@ func Print(d Dialect, name string) (string, error) {
 
 var howToRun = map[Dialect]string{
 	Postgres: "Run it in one transaction, as migration tools do by themselves, or with: psql -1 -f FILE",
+	Yugabyte: "For YugabyteDB 2025.2 or newer. Run it in one transaction, as migration tools do by themselves, or with: ysqlsh -1 -f FILE",
 	SQLite:   "Run it in one transaction, as migration tools do by themselves.",
 	MySQL:    "MySQL commits each of these statements by itself. If one fails, drop the tables that are there and begin anew.",
 }

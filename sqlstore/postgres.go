@@ -43,7 +43,7 @@ func postgres(prefix string) dialect {
 		applied:    wrote,
 		take:       takeAtOnce,
 		purge:      purgePostgres,
-		sound:      ddl.Sound,
+		sound:      ddl.SoundForClaims,
 		contended:  contendedPostgres,
 		oversize:   oversizePostgres,
 		exists:     never,

@@ -50,7 +50,7 @@ claims in MySQL or MariaDB, which the gateway itself does not use.`,
 		},
 	}
 	c.Flags().BoolVar(&print, "print", false, "print the SQL and touch nothing")
-	c.Flags().StringVar(&dialect, "dialect", "", "with --print, for another `kind` of database than the store's: postgres, sqlite or mysql")
+	c.Flags().StringVar(&dialect, "dialect", "", "with --print, for another `kind` of database than the store's: postgres, yugabyte, sqlite or mysql")
 	configFlag(c.Flags())
 	config.StoreFlags(c.Flags())
 	return c

@@ -31,6 +31,8 @@ const (
 	SQLite   Dialect = "sqlite"
 	// MySQL is also MariaDB. It has only the library's tables.
 	MySQL Dialect = "mysql"
+	// Yugabyte is the gateway's tables in PostgreSQL, without what YugabyteDB does not have. Statements are PostgreSQL's.
+	Yugabyte Dialect = "yugabyte"
 )
 
 // DefaultName is the Postgres schema, and elsewhere the prefix, when none is given.
@@ -71,6 +73,8 @@ type Tables struct {
 	Dialect Dialect
 	Name    string
 	prefix  string
+	// Yugabyte says that the tables, whose dialect is Postgres, are in YugabyteDB.
+	Yugabyte bool
 }
 
 var validName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
@@ -86,11 +90,13 @@ func Named(d Dialect, name string) (Tables, error) {
 	}
 	switch d {
 	case Postgres:
-		return Tables{d, name, `"` + name + `".`}, nil
+		return Tables{Dialect: d, Name: name, prefix: `"` + name + `".`}, nil
+	case Yugabyte:
+		return Tables{Dialect: Postgres, Name: name, prefix: `"` + name + `".`, Yugabyte: true}, nil
 	case SQLite, MySQL:
-		return Tables{d, name, name + "_"}, nil
+		return Tables{Dialect: d, Name: name, prefix: name + "_"}, nil
 	}
-	return Tables{}, fmt.Errorf("hookonce: unknown kind of database %q: use postgres, sqlite or mysql", d)
+	return Tables{}, fmt.Errorf("hookonce: unknown kind of database %q: use postgres, yugabyte, sqlite or mysql", d)
 }
 
 // String makes {{.}} the prefix.
@@ -138,6 +144,9 @@ func (t Tables) Text(v int64) string {
 	var b bytes.Buffer
 	if err := template.Must(template.New(file).Funcs(claimsql.Functions).ParseFS(files, file, functions)).Execute(&b, t); err != nil {
 		panic(err) // the files are part of the program, and a test expands each of them
+	}
+	if t.Yugabyte {
+		return rangeKeys + b.String()
 	}
 	return b.String()
 }

@@ -16,7 +16,7 @@ CREATE TABLE {{.}}claims (
 -- "Received but never completed" is a question people ask while they are paged.
 CREATE INDEX claims_open ON {{.}}claims (updated_at) WHERE state <> 'done';
 -- For the purge, which walks from the oldest; block ranges cost next to nothing on insert.
-CREATE INDEX claims_age ON {{.}}claims USING brin (updated_at);
+CREATE INDEX claims_age ON {{.}}claims {{.Using "brin"}}(updated_at);
 
 -- The gateway's journal. Events are insert-only: what is still to be done lives in deliveries.
 -- id is time-ordered: milliseconds since 2020-01-01 UTC << 22 | writer << 10 | counter.
@@ -35,7 +35,7 @@ CREATE TABLE {{.}}bodies (
     event_id bigint PRIMARY KEY,
     header   bytea NOT NULL,                                  -- HTTP/1 field lines
     body     bytea NOT NULL
-) WITH (toast_tuple_target = 8160);
+){{.With "toast_tuple_target = 8160"}};
 
 -- Open work: one row per event and destination until the effect is done. No row: done.
 CREATE TABLE {{.}}deliveries (

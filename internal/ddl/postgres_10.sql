@@ -6,7 +6,7 @@ CREATE TABLE {{.}}tallies (
     what        text COLLATE "C" NOT NULL,                    -- one of a closed set of words
     n           bigint NOT NULL,
     PRIMARY KEY (minute, source, destination, what)
-) WITH (fillfactor = 70);
+){{.With "fillfactor = 70"}};
 
 CREATE TABLE {{.}}tally_hours (
     hour        timestamptz NOT NULL,
@@ -15,14 +15,14 @@ CREATE TABLE {{.}}tally_hours (
     what        text COLLATE "C" NOT NULL,
     n           bigint NOT NULL,
     PRIMARY KEY (hour, source, destination, what)
-) WITH (fillfactor = 70);
+){{.With "fillfactor = 70"}};
 
 -- Which batch of each process was added last: one whose outcome the process did not hear of is sent again, and added once.
 CREATE TABLE {{.}}tally_writers (
     process text COLLATE "C" PRIMARY KEY,                     -- drawn at every start
     seq     bigint NOT NULL,
     minute  timestamptz NOT NULL                              -- the youngest in that batch
-) WITH (fillfactor = 70);
+){{.With "fillfactor = 70"}};
 
 -- Why an attempt failed, in one word of a closed set; empty: it did not, or it did before there were words. The indexes by
 -- which failures are grouped have those that failed. To make them the server reads all attempts, while none can be stored.
@@ -32,7 +32,7 @@ ALTER TABLE {{.}}attempts ADD COLUMN error_kind text COLLATE "C" NOT NULL DEFAUL
 ALTER TABLE {{.}}kept_attempts ADD COLUMN error_kind text COLLATE "C" NOT NULL DEFAULT '';
 CREATE INDEX attempts_failed ON {{.}}attempts (destination, error_kind, status, started_at) WHERE error_kind <> '';
 CREATE INDEX kept_attempts_failed ON {{.}}kept_attempts (destination, error_kind, status, started_at) WHERE error_kind <> '';
-
+{{if not .Yugabyte}}
 -- The functions of older versions go, and those of this version come.
 DO $$
 DECLARE
@@ -57,3 +57,4 @@ BEGIN
 END $$;
 
 {{template "postgres_functions.sql" .}}
+{{- end}}

@@ -20,7 +20,7 @@ CREATE TABLE {{.}}alerts (
     ack_reason text NOT NULL,
     ack_at     timestamptz,
     PRIMARY KEY (rule, subject)
-) WITH (fillfactor = 70);
+){{.With "fillfactor = 70"}};
 
 -- Which alerts nobody is told of for a while. Empty: any.
 CREATE TABLE {{.}}alert_silences (
@@ -60,7 +60,7 @@ CREATE TABLE {{.}}alert_notices (
     token      bigint NOT NULL,                               -- the number of the attempt, and the fence
     body       bytea NOT NULL,                                -- what is told, as JSON
     PRIMARY KEY (address, rule, subject, transition)
-) WITH (fillfactor = 70);
+){{.With "fillfactor = 70"}};
 
 -- What `hookonce reconcile effects` found, for the dashboards and for alerts. Whoever records one deletes the oldest.
 CREATE TABLE {{.}}reconciliations (

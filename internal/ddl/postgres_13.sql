@@ -14,4 +14,4 @@ CREATE TABLE {{.}}reconcile_marks (
     missing     bigint NOT NULL DEFAULT 0,
     recovered   bigint NOT NULL DEFAULT 0,
     error       text NOT NULL DEFAULT ''                      -- of a bounded size; empty: the run went through
-) WITH (fillfactor = 70);
+){{.With "fillfactor = 70"}};

@@ -11,7 +11,7 @@ CREATE TABLE {{.}}cell_fence (
     one    boolean PRIMARY KEY DEFAULT true CHECK (one),
     number bigint NOT NULL,
     cell   text COLLATE "C" NOT NULL                          -- as of the first map; it never changes
-) WITH (fillfactor = 10);
+){{.With "fillfactor = 10"}};
 
 -- Since when a cell is known to accept nothing under a map below a number.
 CREATE TABLE {{.}}cell_confirmations (

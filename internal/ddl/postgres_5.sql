@@ -30,7 +30,7 @@ CREATE TABLE {{.}}effects (
 );
 CREATE INDEX effects_due ON {{.}}effects (name, due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX effects_dead ON {{.}}effects (id) WHERE state = 'dead';
-CREATE INDEX effects_age ON {{.}}effects USING brin (updated_at);
+CREATE INDEX effects_age ON {{.}}effects {{.Using "brin"}}(updated_at);
 
 -- The newest version of each resource that was applied.
 CREATE TABLE {{.}}versions (

@@ -1,3 +1,9 @@
+{{if .Yugabyte -}}
+-- Not divided here: a partition can only be dropped under LOCK TABLE. Rows are deleted one by one, and the tables of what is
+-- put aside elsewhere stay empty, so that all statements are the same.
+CREATE TABLE {{.}}kept_bodies (LIKE {{.}}bodies INCLUDING INDEXES);
+CREATE TABLE {{.}}kept_attempts (LIKE {{.}}attempts INCLUDING DEFAULTS INCLUDING INDEXES);
+{{- else -}}
 -- Bodies and attempts are divided by identifier, and so by time: a partition goes as a whole. The gateway makes
 -- partitions ahead, like the default one, and drops them.
 --
@@ -40,3 +46,4 @@ BEGIN
             name, name || '_before', midnight);
     END LOOP;
 END $$;
+{{- end}}

@@ -24,7 +24,7 @@ CREATE INDEX observations_age ON {{.}}observations (source, received_at);
 
 -- What each gateway says of itself every few seconds, and how it finds its destinations. Nothing is decided by it, so it
 -- is in no log of the server, and empty after a crash until they say it again.
-CREATE UNLOGGED TABLE {{.}}gateways (
+CREATE {{.Unlogged}}TABLE {{.}}gateways (
     id           text COLLATE "C" PRIMARY KEY,                -- drawn at every start
     host         text NOT NULL,
     pid          integer NOT NULL,

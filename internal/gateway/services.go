@@ -2,13 +2,16 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/idempotency"
 	"github.com/hookonce/hookonce/internal/idempotency/claimstore"
 	"github.com/hookonce/hookonce/internal/ingest"
+	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 )
 
@@ -101,6 +104,9 @@ func (s services) closeIdle() {
 // openClaims opens the store of claims in the journal's database.
 func openClaims(ctx context.Context, in storePlan, store *journalStore, o claimstore.Options) (*claimstore.Store, error) {
 	journal, ok := store.Store.(*sqlite.Store)
+	if s, postgres := store.Store.(*pg.Store); postgres && !s.Divided() {
+		return nil, fmt.Errorf("mode: idempotency: %w", ddl.ErrYugabyte)
+	}
 	if !ok {
 		return claimstore.OpenPostgres(ctx, in.DSN, in.schema, o)
 	}

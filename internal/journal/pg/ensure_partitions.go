@@ -53,9 +53,12 @@ func gaps(have []partition, from, until, step int64) (all []gap) {
 
 // EnsurePartitions implements [journal.Partitioned]. There are partitions for as many as three times ahead of the
 // present one. A range of which rows are in the default partition gets none: it would have to be emptied first,
-// and serves as well, but for the cost of deleting.
+// and serves as well, but for the cost of deleting. Tables that are not divided stay so.
 func (s *Store) EnsurePartitions(ctx context.Context, now time.Time, keep *journal.Retention) (map[journal.Kind]journal.Division, error) {
 	divisions := map[journal.Kind]journal.Division{}
+	if !s.divided {
+		return divisions, nil
+	}
 	for _, kind := range []journal.Kind{journal.KindBodies, journal.KindAttempts} {
 		have, err := s.partitions(ctx, s.pool, kind)
 		if err != nil {

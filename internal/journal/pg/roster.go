@@ -19,14 +19,18 @@ ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, destinations = exclud
 
 // Announce implements [journal.Store].
 func (s *Store) Announce(ctx context.Context, g journal.Gateway, forget time.Time) error {
-	_, err := s.pool.Exec(ctx, s.in(announceSQL), g.ID, g.Host, g.PID, g.Version, g.Since, g.Seen, string(g.View), forget)
-	return failed("telling the other gateways of this one", err)
+	return s.retry(ctx, "telling the other gateways of this one", func() error {
+		_, err := s.pool.Exec(ctx, s.in(announceSQL), g.ID, g.Host, g.PID, g.Version, g.Since, g.Seen, string(g.View), forget)
+		return err
+	})
 }
 
 // Withdraw implements [journal.Store].
 func (s *Store) Withdraw(ctx context.Context, id string) error {
-	_, err := s.pool.Exec(ctx, s.in(`DELETE FROM {{.}}gateways WHERE id = $1`), id)
-	return failed("telling the other gateways that this one ends", err)
+	return s.retry(ctx, "telling the other gateways that this one ends", func() error {
+		_, err := s.pool.Exec(ctx, s.in(`DELETE FROM {{.}}gateways WHERE id = $1`), id)
+		return err
+	})
 }
 
 // Gateways implements [journal.Store].

@@ -49,6 +49,7 @@ type Store struct {
 	channel  string // where processes notify each other
 	log      *slog.Logger
 	writer   int
+	divided  bool          // bodies and attempts are in partitions, which they are not on YugabyteDB
 	turn     chan struct{} // to change alerts: one at a time
 	fence    atomic.Pointer[fencedStatements]
 	identity known
@@ -131,12 +132,19 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	if err := s.pool.QueryRow(ctx, s.sql.writer).Scan(&s.writer); err != nil {
 		return fmt.Errorf("journal/pg: drawing a writer number: %w", err)
 	}
+	const divided = `SELECT relkind = 'p' FROM pg_class WHERE oid = to_regclass($1)`
+	if err := s.pool.QueryRow(ctx, divided, s.prefix+string(journal.KindBodies)).Scan(&s.divided); err != nil {
+		return fmt.Errorf("journal/pg: looking whether the table of bodies is divided: %w", err)
+	}
 	return nil
 }
 
 // Writer returns the number that tells this Store's event identifiers from those of other processes,
 // for [journal.NewIDs]. It is drawn from a sequence of 4095 numbers when the store is opened.
 func (s *Store) Writer() int { return s.writer }
+
+// Divided reports whether bodies and attempts are in partitions, as they are but on YugabyteDB.
+func (s *Store) Divided() bool { return s.divided }
 
 // errReadOnly says that the server answers but takes no writes.
 var errReadOnly = errors.New("journal/pg: the database is read-only (a standby, or default_transaction_read_only): connect to the primary")

@@ -16,34 +16,45 @@ func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wan
 	if want.Deliveries <= 0 {
 		return nil, nil
 	}
+	var t *taking
 	err = s.retry(ctx, "taking work", func() (err error) {
-		t, err := s.newTaking(ctx, now, lease, want)
-		if err != nil {
-			return err
-		}
-		if work, err = s.take(ctx, t); err != nil {
-			return err
-		}
-		for _, w := range want.Destinations {
-			if w.Pick && err == nil {
-				err = s.pick(ctx, t.only(w, len(work)), w, &work)
-			}
+		if t, err = s.newTaking(ctx, now, lease, want); err == nil {
+			work, err = s.take(ctx, t)
 		}
 		return err
 	})
-	return work, err
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range want.Destinations {
+		if !w.Pick {
+			continue
+		}
+		picked, err := s.pick(ctx, t.only(w, len(work)), w)
+		if err != nil && len(work) == 0 {
+			return nil, err
+		}
+		work = append(work, picked...) // what was taken before is leased by now, and whoever asks next hears of an error
+	}
+	return work, nil
 }
 
-// pick takes in one transaction for a destination for which it is chosen what is taken.
-func (s *Store) pick(ctx context.Context, t *taking, want journal.Want, work *[]*journal.Work) error {
+// pick takes in one transaction for a destination for which it is chosen what is taken. If the server gives that up, it
+// alone is tried again: what was taken before stays taken.
+func (s *Store) pick(ctx context.Context, t *taking, want journal.Want) (picked []*journal.Work, err error) {
 	if t.total <= 0 {
-		return nil
+		return nil, nil
 	}
-	return s.inGroups(ctx, func(tx pgx.Tx) error {
-		picked, err := t.pick(ctx, tx, want)
-		*work = append(*work, picked...)
-		return err
+	err = s.retry(ctx, "picking work", func() error {
+		return s.inGroups(ctx, func(tx pgx.Tx) (err error) {
+			picked, err = t.pick(ctx, tx, want)
+			return err
+		})
 	})
+	if err != nil {
+		return nil, err
+	}
+	return picked, nil
 }
 
 // take takes in one transaction.

@@ -12,7 +12,7 @@ import (
 
 // addTalliesSQL adds points if their batch is a new one. Who sends a batch again while it is still on its way waits for the
 // row of the process, and finds then that it was added. Rows that several processes add to are locked in one order. A minute
-// that is active already is active once: it counts in its hour only if its row is new, which xmax tells.
+// that is active already is active once: it counts in its hour only if its row was made here.
 const addTalliesSQL = `WITH ` + durable + `, batch AS (
 	INSERT INTO {{.}}tally_writers AS last (process, seq, minute)
 	SELECT $1, $2::bigint, $3::timestamptz FROM durable
@@ -21,15 +21,19 @@ const addTalliesSQL = `WITH ` + durable + `, batch AS (
 ), point AS (
 	SELECT p.* FROM batch, unnest($4::timestamptz[], $5::text[], $6::text[], $7::text[], $8::bigint[])
 		AS p (minute, source, destination, what, n)
+), active AS (
+	INSERT INTO {{.}}tallies (minute, source, destination, what, n)
+	SELECT minute, source, destination, what, n FROM point WHERE what = 'active' ORDER BY minute, source, destination
+	ON CONFLICT (minute, source, destination, what) DO NOTHING
+	RETURNING minute, source, destination, what
 ), minutes AS (
 	INSERT INTO {{.}}tallies AS kept (minute, source, destination, what, n)
-	SELECT minute, source, destination, what, n FROM point ORDER BY minute, source, destination, what
-	ON CONFLICT (minute, source, destination, what) DO UPDATE SET n = CASE kept.what WHEN 'active' THEN kept.n ELSE kept.n + excluded.n END
-	RETURNING minute, source, destination, what, xmax = 0 AS new
+	SELECT minute, source, destination, what, n FROM point WHERE what <> 'active' ORDER BY minute, source, destination, what
+	ON CONFLICT (minute, source, destination, what) DO UPDATE SET n = kept.n + excluded.n
 )
 INSERT INTO {{.}}tally_hours AS kept (hour, source, destination, what, n)
 SELECT date_trunc('hour', minute, 'UTC'), source, destination, what, sum(n)::bigint FROM point
-JOIN minutes USING (minute, source, destination, what) WHERE what <> 'active' OR new
+LEFT JOIN active AS made USING (minute, source, destination, what) WHERE what <> 'active' OR made.minute IS NOT NULL
 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
 ON CONFLICT (hour, source, destination, what) DO UPDATE SET n = kept.n + excluded.n`
 
