@@ -56,7 +56,7 @@ type Change struct{ From, To int64 }
 // migration is one transaction with the record of its version, which is unique. A process that loses
 // the race fails there, reads the version again and goes on. MySQL has no transactions for such statements:
 // there each can be run again, and the version is recorded after the last. Migrate uses one connection at a
-// time.
+// time, and a second one only where the server's list of locks does not show that they hold.
 //
 // [hookonce.ErrSchemaNewer]: https://pkg.go.dev/github.com/hookonce/hookonce#ErrSchemaNewer
 func Migrate(ctx context.Context, db *sql.DB, d Dialect, name string) (Change, error) {
