@@ -14,7 +14,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookonce/hookonce/internal/callmux"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/quota"
 )
 
 // Errors of placing and forwarding.
@@ -59,6 +61,9 @@ type Options struct {
 	Configured Configured
 	// Peers carries requests to other cells.
 	Peers http.RoundTripper
+	// MaxHanded is how many bytes of requests other cells may have handed on at a time that are not answered. It is 64 MiB at
+	// least.
+	MaxHanded int64
 	// Now is the clock.
 	Now func() time.Time
 	// Logger receives what operators need to know.
@@ -74,11 +79,16 @@ type Cells struct {
 	metrics *metrics
 	state   atomic.Pointer[state]
 	told    atomic.Pointer[Configured]
+	take    Taker
+	server  *callmux.Server
+	room    quota.Pool // of what other cells hand on
 
 	changing sync.Mutex // of the state
 	mu       sync.Mutex
 	reached  map[string]error // what came of the last exchange with a cell
 	said     string           // of the configuration, in the log
+	links    map[string]*callmux.Client
+	shares   map[string]*quota.Share // of room, by cell
 }
 
 // Open reads the maps of the store, and introduces that of the configuration if it is the next one. Errors wrap
@@ -94,7 +104,9 @@ func Open(ctx context.Context, o Options) (*Cells, error) {
 // read returns a cell with the maps of its store.
 func read(ctx context.Context, o Options) (*Cells, error) {
 	c := &Cells{opt: o, client: &http.Client{Transport: o.Peers, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		reached: map[string]error{}}
+		reached: map[string]error{}, links: map[string]*callmux.Client{}, shares: map[string]*quota.Share{}}
+	c.server = callmux.NewServer(c.serveCall)
+	c.room.Resize(max(o.MaxHanded, minHanded), true)
 	c.metrics = newMetrics()
 	if err := c.metrics.register(o.Registerer); err != nil {
 		return nil, err
@@ -240,6 +252,7 @@ func (c *Cells) Refresh(ctx context.Context) error {
 	before := c.state.Load().chain
 	c.state.Store(s)
 	if s.chain.ID() != before.ID() {
+		c.drop(s)
 		c.opt.Logger.Info("cells: another map counts from now on", "was", before.ID(), "is", s.chain.ID())
 	}
 	c.metrics.show(s, c.told.Load())

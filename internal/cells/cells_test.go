@@ -1,10 +1,9 @@
 package cells
 
 import (
-	"context"
 	"errors"
-	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -33,6 +32,7 @@ func TestWhoIsAsked(t *testing.T) {
 	s := &state{chain: chain(t, [3]uint32{1, 0, 0}, [3]uint32{1, 1, 0}, [3]uint32{0, 1, 1}), confirmed: map[string][]journal.CellConfirmation{
 		"a": {{Cell: "a", Number: 2, At: at(10)}, {Cell: "a", Number: 3, At: at(20)}},
 	}}
+	s.former = s.formerOwners()
 	asked := func(self string, hours int) (all []string) {
 		for _, a := range s.asked(self, 5*time.Hour, at(hours)) {
 			all = append(all, a.Cell+string(rune('0'+a.Map)))
@@ -55,6 +55,7 @@ func TestWhoIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.chain = &Chain{maps: append(s.chain.maps, m)}
+	s.former = s.formerOwners()
 	if got := asked("c", 26); got != nil {
 		t.Errorf("after b was given up c asks %v", got)
 	}
@@ -87,41 +88,55 @@ func TestChainsThatDiffer(t *testing.T) {
 }
 
 // A request arrives at another cell as it came: header lines that transports drop, bytes that are no UTF-8, a body that looks like a
-// header, and none at all.
+// header, and none at all. What is cut short is refused.
 func TestRequestsAreHandedOnAsTheyCame(t *testing.T) {
-	c := &Cells{opt: Options{Self: "a"}}
-	p := &Placement{chain: "1 x"}
+	t.Parallel()
 	for _, r := range []Request{
 		{Source: "s", Method: "POST", URL: "https://hooks.example/in/s?x=%2F&y", Address: "192.0.2.1", Body: []byte("{}\r\n\r\nX-A: b"),
 			Header: http.Header{"Connection": {"close"}, "Content-Length": {"2"}, "X-Many": {"1", "2"}, "X-Bytes": {"caf\xe9"}, "X-Empty": {""}, "Te": {"trailers"}}},
-		{Source: "s", Method: "GET", URL: "http://hooks.example/in/s", Header: http.Header{}, Body: []byte("a\r\n\r\nb")},
-		{Source: "s", Method: "POST", URL: "http://hooks.example/in/s", Header: http.Header{"A": {"b"}}},
+		{Source: "s", Method: "GET", URL: "http://hooks.example/in/s", Header: http.Header{}, Body: []byte{}},
+		{Source: "s", Method: "POST", URL: "http://hooks.example/in/s", Header: http.Header{"A": {"b"}}, Body: []byte("\x00\xff")},
 	} {
-		out := c.handed(context.Background(), Cell{"b", "https://b", 1}, p, &Part{Cell: "b", keys: []string{"k"}}, &r)
-		whole, err := io.ReadAll(out.Body)
-		if err != nil || int64(len(whole)) != out.ContentLength {
-			t.Fatalf("%d bytes, %d are announced, %v", len(whole), out.ContentLength, err)
+		hop := Hop{From: "a", Known: r.Method == "GET", Map: "1 x", Part: "1 y"}
+		head := handed(&hop, &r)
+		read, got, err := readHanded(slices.Concat(head[1:], r.Body))
+		if err != nil || *read != hop || !reflect.DeepEqual(*got, r) {
+			t.Errorf("%+v %+v, %v; want %+v", read, got, err, r)
 		}
-		hop, err := HopOf(out)
-		if err != nil || hop.Method != r.Method || hop.URL != r.URL || hop.Address != r.Address || hop.From != "a" || hop.Known {
-			t.Errorf("%+v, %v", hop, err)
-		}
-		header, body, err := Split(whole)
-		if err != nil || string(body) != string(r.Body) || len(header) != len(r.Header) {
-			t.Errorf("%q with %q, %v", body, header, err)
-		}
-		for name, values := range r.Header {
-			if !slices.Equal(header[name], values) {
-				t.Errorf("%s: %q, want %q", name, header[name], values)
+		for n := 1; n < len(head); n++ {
+			if _, _, err := readHanded(head[1:n]); !errors.Is(err, ErrRefused) {
+				t.Fatalf("the first %d bytes of %d: %v", n, len(head), err)
 			}
 		}
 	}
-	for _, damaged := range []string{"", "A: b", "no name\r\n\r\n"} {
-		if _, _, err := Split([]byte(damaged)); !errors.Is(err, ErrRefused) {
-			t.Errorf("%q: %v", damaged, err)
+}
+
+// An answer comes back as it was given, and nothing that another cell says makes a reader fall.
+func TestAnswersComeBackAsTheyWereGiven(t *testing.T) {
+	t.Parallel()
+	a := Answer{Status: 202, Header: http.Header{"Content-Type": {"text/plain"}, "X-Many": {"1", ""}}, Body: []byte("{\"a\":1}\xff"), Counts: "1,0,0,0,0"}
+	text := (&Outcome{Answer: &a}).text()
+	got, err := readAnswer(text[1:])
+	if err != nil || text[0] != answerDone || !reflect.DeepEqual(*got, a) {
+		t.Errorf("%+v, %v; want %+v", got, err, a)
+	}
+	for n := range len(text) - len(a.Body) - 1 {
+		if _, err := readAnswer(text[1:][:n]); !errors.Is(err, ErrAway) {
+			t.Errorf("the first %d bytes: %v", n, err)
 		}
 	}
-	if _, err := HopOf(&http.Request{Header: http.Header{}}); !errors.Is(err, ErrRefused) {
-		t.Errorf("a request of nobody: %v", err)
+	if refused := (&Outcome{Refused: "why"}).text(); string(refused) != "rwhy" {
+		t.Errorf("refused: %q", refused)
 	}
+}
+
+func FuzzReadHanded(f *testing.F) {
+	f.Add(handed(&Hop{From: "a", Map: "1 x", Part: "1 y"}, &Request{Source: "s", Method: "POST", URL: "http://x/", Header: http.Header{"A": {"b"}}})[1:])
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, said []byte) {
+		if hop, r, err := readHanded(said); err == nil && len(hop.From)+len(r.URL)+len(r.Body) > len(said) {
+			t.Errorf("%+v %+v out of %d bytes", hop, r, len(said))
+		}
+		_, _ = readAnswer(said)
+	})
 }

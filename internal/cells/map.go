@@ -218,6 +218,18 @@ func (c *Chain) ID() string {
 	return fmt.Sprintf("%d %s", m.Number, m.digest)
 }
 
+// cells are those of all maps that were not given up, each as the newest map that has it says.
+func (c *Chain) cells() (all []Cell) {
+	for _, m := range slices.Backward(c.maps) {
+		for _, o := range m.Cells {
+			if !c.Newest().lost(o.Name) && !slices.ContainsFunc(all, func(p Cell) bool { return p.Name == o.Name }) {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
 // contents are the maps as they are told to others.
 func (c *Chain) contents() (all []string) {
 	for _, m := range c.maps {

@@ -52,7 +52,9 @@ func (p *Part) id() string {
 		h.Write([]byte{':'})
 		h.Write([]byte(k))
 	}
-	return fmt.Sprintf("%d %s", len(p.keys), hex.EncodeToString(h.Sum(nil)[:16]))
+	var sum [sha256.Size]byte
+	id := append(strconv.AppendInt(make([]byte, 0, 48), int64(len(p.keys)), 10), ' ')
+	return string(hex.AppendEncode(id, h.Sum(sum[:0])[:16]))
 }
 
 // Here is how many events are accepted here.

@@ -6,29 +6,23 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
-// Handler answers other cells, which have shown that they are some: what is handed on goes to forwarded, with the path of
-// its source.
-func (c *Cells) Handler(prefix string, forwarded http.Handler) http.Handler {
+// Taker takes a request that another cell hands on.
+type Taker func(ctx context.Context, hop *Hop, r *Request) Outcome
+
+// Handler answers other cells, which have shown that they are some: what is handed on goes to take.
+func (c *Cells) Handler(take Taker) http.Handler {
+	c.take = take
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+mapPath, c.serveMap)
-	mux.HandleFunc("POST "+knownPath, c.serveKnown)
-	mux.HandleFunc("POST "+forwardPath, func(w http.ResponseWriter, r *http.Request) {
-		source, _ := strings.CutPrefix(r.URL.Path, forwardPath)
-		own := r.Clone(r.Context())
-		own.URL.Path = prefix + source
-		forwarded.ServeHTTP(w, own)
-	})
+	mux.HandleFunc("GET "+linkPath, c.serveLink)
 	return mux
 }
-
-// ServeMaps answers a cell that has other maps with those that count here.
-func (c *Cells) ServeMaps(w http.ResponseWriter) { c.tell(w, http.StatusConflict) }
 
 func (c *Cells) tell(w http.ResponseWriter, status int) {
 	writeJSON(w, status, tidings{c.opt.Self, c.state.Load().chain.contents()})
@@ -53,27 +47,71 @@ func (c *Cells) serveMap(w http.ResponseWriter, r *http.Request) {
 	c.tell(w, http.StatusOK)
 }
 
-// serveKnown says what is on record of keys, after the fence is as new as the question.
-func (c *Cells) serveKnown(w http.ResponseWriter, r *http.Request) {
-	var q question
-	if !readJSON(w, r, &q) {
+// serveLink switches to a connection that calls share.
+func (c *Cells) serveLink(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != linkProtocol {
+		http.Error(w, "this is not what cells say", http.StatusBadRequest)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
-	defer cancel()
-	if !c.has(ctx, q.Map) {
-		c.ServeMaps(w)
-		return
-	}
-	found, err := c.opt.Known(ctx, q.Source, q.Keys)
+	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		c.refuse(w, err)
 		return
 	}
+	_ = conn.SetDeadline(time.Time{}) // those of the server are for requests
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+linkProtocol+"\r\n\r\n")
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	c.server.Serve(conn, buffered.Reader, c.memory(r.Header.Get(fieldFrom)))
+}
+
+// serveCall answers what another cell says over such a connection.
+func (c *Cells) serveCall(ctx context.Context, left time.Duration, payload []byte) []byte {
+	switch {
+	case len(payload) > 0 && payload[0] == callForward:
+		hop, r, err := readHanded(payload[1:])
+		if err != nil {
+			return append([]byte{answerRefused}, err.Error()...)
+		}
+		hop.Left = left
+		o := c.take(ctx, hop, r)
+		if o.Maps {
+			return c.sayMaps()
+		}
+		return o.text()
+	case len(payload) > 0 && payload[0] == callKnown:
+		return c.answerKnown(ctx, payload[1:])
+	}
+	return append([]byte{answerAway}, "this is not what cells say"...)
+}
+
+// answerKnown says what is on record of keys, after the fence is as new as the question.
+func (c *Cells) answerKnown(ctx context.Context, asked []byte) []byte {
+	var q question
+	if err := json.Unmarshal(asked, &q); err != nil {
+		return append([]byte{answerAway}, "this is not what cells ask"...)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if !c.has(ctx, q.Map) {
+		return c.sayMaps()
+	}
+	found, err := c.opt.Known(ctx, q.Source, q.Keys)
+	if err != nil {
+		c.opt.Logger.Warn("cells: another cell cannot be answered", "error", err)
+		return append([]byte{answerAway}, "the store does not answer"...)
+	}
 	if found == nil {
 		found = map[string]journal.Known{}
 	}
-	writeJSON(w, http.StatusOK, reply{found})
+	return said(answerDone, reply{found})
+}
+
+// sayMaps answers a cell that has other maps with those that count here.
+func (c *Cells) sayMaps() []byte {
+	return said(answerMaps, tidings{c.opt.Self, c.state.Load().chain.contents()})
 }
 
 // has reports whether the maps here are those that a cell names, with a look into the store if they were not.

@@ -12,6 +12,8 @@ type state struct {
 	chain *Chain
 	// confirmed has by cell, by number, since when the cell accepts nothing under maps below it. Sorted by number.
 	confirmed map[string][]journal.CellConfirmation
+	reachable []Cell // see peers, this cell among them
+	former    []Asked
 }
 
 func newState(r journal.CellRecord) (*state, error) {
@@ -23,6 +25,8 @@ func newState(r journal.CellRecord) (*state, error) {
 	for _, c := range r.Confirmations {
 		s.confirmed[c.Cell] = append(s.confirmed[c.Cell], c)
 	}
+	s.reachable = chain.cells()
+	s.former = s.formerOwners()
 	return s, nil
 }
 
@@ -46,30 +50,38 @@ type Asked struct {
 	Confirmed bool
 }
 
-// asked returns whom a cell has to ask at now for keys that are remembered for so long (0: for ever), newest map first.
-func (s *state) asked(self string, remembered time.Duration, now time.Time) (all []Asked) {
+// formerOwners are all that owned keys by an earlier map and were not given up, newest map first. Until is when the cell confirmed
+// that it accepts nothing under that map.
+func (s *state) formerOwners() (all []Asked) {
 	newest := s.chain.Newest()
 	if newest == nil {
 		return nil
 	}
 	for _, m := range slices.Backward(s.chain.maps[:len(s.chain.maps)-1]) {
 		for _, c := range m.Cells {
-			if c.Weight == 0 || c.Name == self || newest.lost(c.Name) {
+			if c.Weight > 0 && !newest.lost(c.Name) {
+				at, known := s.fencedAt(c.Name, m.Number)
+				all = append(all, Asked{Cell: c.Name, Map: m.Number, Until: at, Confirmed: known})
+			}
+		}
+	}
+	return all
+}
+
+// asked returns whom a cell has to ask at now for keys that are remembered for so long (0: for ever), newest map first.
+func (s *state) asked(self string, remembered time.Duration, now time.Time) (all []Asked) {
+	for _, a := range s.former {
+		if a.Cell == self {
+			continue
+		}
+		if a.Confirmed && remembered > 0 {
+			if a.Until = a.Until.Add(remembered); !now.Before(a.Until) {
 				continue
 			}
-			a := Asked{Cell: c.Name, Map: m.Number}
-			at, known := s.fencedAt(c.Name, m.Number)
-			if known {
-				a.Confirmed = true
-				if remembered > 0 {
-					a.Until = at.Add(remembered)
-				}
-				if remembered > 0 && !now.Before(a.Until) {
-					continue
-				}
-			}
-			all = append(all, a)
+		} else {
+			a.Until = time.Time{}
 		}
+		all = append(all, a)
 	}
 	return all
 }
@@ -92,26 +104,14 @@ func (s *state) formers(asked []Asked, self, source, key, scope string) (cells [
 
 // peers are all cells that are talked to: those of any map that were not given up, as the newest map that has them says.
 func (s *state) peers(self string) (all []Cell) {
-	newest := s.chain.Newest()
-	if newest == nil {
-		return nil
-	}
-	for _, m := range slices.Backward(s.chain.maps) {
-		for _, c := range m.Cells {
-			if c.Name != self && !newest.lost(c.Name) && !slices.ContainsFunc(all, func(p Cell) bool { return p.Name == c.Name }) {
-				all = append(all, c)
-			}
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(s.reachable), func(c Cell) bool { return c.Name == self })
 }
 
 // peer returns the cell of that name.
 func (s *state) peer(name string) (Cell, bool) {
-	for _, c := range s.peers("") {
-		if c.Name == name {
-			return c, true
-		}
+	i := slices.IndexFunc(s.reachable, func(c Cell) bool { return c.Name == name })
+	if i < 0 {
+		return Cell{}, false
 	}
-	return Cell{}, false
+	return s.reachable[i], true
 }

@@ -85,6 +85,7 @@ func (b *Beside) openCells(ctx context.Context) error {
 // Close closes the store.
 func (b *Beside) Close() error {
 	if b.cells != nil {
+		b.cells.Close()
 		b.plan.cell.peers.CloseIdleConnections()
 	}
 	return b.store.Close()

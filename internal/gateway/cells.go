@@ -106,7 +106,7 @@ func (g *Gateway) openCells(ctx context.Context, p *plan) (err error) {
 		return err
 	}
 	o.Remembered = func(source string) time.Duration { return g.wired.Load().cell.remembered[source] }
-	o.Peers, o.Registerer = cellPeers{g}, g.opt.Registry
+	o.Peers, o.Registerer, o.MaxHanded = cellPeers{g}, g.opt.Registry, maxReading
 	if g.cells.Cells, err = cells.Open(ctx, o); err != nil {
 		return fmt.Errorf("cells: %w", err)
 	}
@@ -149,7 +149,7 @@ func (g *Gateway) serveCells() {
 	if g.cells.Cells == nil {
 		return
 	}
-	g.serve(g.cells.listener, g.cells.Handler(ingest.PathPrefix, g.handler.Forwarded()))
+	g.serve(g.cells.listener, g.cells.Handler(g.handler.Handed))
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cells.cancel, g.cells.done = cancel, make(chan struct{})
 	go func() {
@@ -172,7 +172,23 @@ func (c *celled) reload(before, next *plan) {
 		return
 	}
 	c.listener.certificates.Store(next.cell.server)
+	c.Renew()
 	before.cell.peers.CloseIdleConnections()
+}
+
+// end takes nothing from other cells any more, and waits for what they have handed on.
+func (c *celled) end(ctx context.Context) error {
+	if c.Cells == nil {
+		return c.listener.close(ctx)
+	}
+	return errors.Join(c.Stop(ctx), c.listener.close(ctx))
+}
+
+// hangUp ends the connections to other cells, when nothing is handed to them any more.
+func (c *celled) hangUp() {
+	if c.Cells != nil {
+		c.Close()
+	}
 }
 
 // stop ends what is said to other cells without being asked.

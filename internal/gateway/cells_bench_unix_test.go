@@ -3,9 +3,13 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,15 +21,18 @@ import (
 )
 
 // BenchmarkCells accepts events in rounds that follow each other, so that all ways meet the same moments of a machine: by a
-// gateway without cells, by one whose cell owns all, and by two equal cells at random doors. It reports medians: events a second,
+// gateway without cells, by one whose cell owns all, by two equal cells at random doors while keys move, so that for half of
+// them the former owner is asked, and by two that have nobody to ask any more: at random doors, and each event at its owner's. It reports medians: events a second,
 // and the CPU time of this process for an event, the sender's included and Postgres's not.
 //
 //	go test ./internal/gateway -run '^$' -bench BenchmarkCells -benchtime 7x
 func BenchmarkCells(b *testing.B) {
-	const events, senders = 2000, 16
-	ways := []string{"without", "own", "divided"}
-	doors := map[string][]*Gateway{}
-	sources := map[string]config.Source{}
+	events, senders := 2000, 16
+	if n, err := strconv.Atoi(os.Getenv("SENDERS")); err == nil {
+		senders, events = n, 125*n
+	}
+	b.Cleanup(TuneGC())
+	ways := strings.Fields(cmp.Or(os.Getenv("WAYS"), "without own moving near divided"))
 	plain := configured(config.Store{Driver: config.Postgres, DSN: newCellWorld(b, "http://127.0.0.1:1/", 1).cells[0].dsn}, "")
 	plain.Sources[0].To = ""
 	g, err := Start(b.Context(), plain, Options{})
@@ -33,18 +40,24 @@ func BenchmarkCells(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer g.Close(b.Context())
-	doors["without"], sources["without"] = []*Gateway{g}, plain.Sources[0]
-	for way, weights := range map[string][]int{"own": {1}, "divided": {1, 1}} {
+	source := plain.Sources[0]
+	doors := map[string]func(key string, n int) *Gateway{"without": func(string, int) *Gateway { return g }}
+	for way, weights := range map[string][]int{"own": {1}, "moving": {1, 1}, "divided": {1, 1}} {
 		w := newCellWorld(b, "", weights...)
+		w.direct()
 		w.sources = "\n- {name: orders, provider: hmac, secrets: [\"secret-of-orders\"], routes: [{to: [none], types: [never]}]}\ndestinations: [{name: none, url: \"http://127.0.0.1:1/\"}]\n"
 		w.startAll()
-		numbers := make([]*testCell, len(w.cells))
-		copy(numbers, w.cells)
-		w.awaitMap(int64(w.number), numbers...)
-		for _, c := range w.cells {
-			doors[way] = append(doors[way], c.gateway)
+		w.awaitMap(int64(w.number), slices.Clone(w.cells)...)
+		doors[way] = func(_ string, n int) *Gateway { return w.cells[n%len(w.cells)].gateway }
+		if way == "divided" {
+			w.forget()
+			doors["near"] = func(key string, _ int) *Gateway { return w.owner("orders", key).gateway }
 		}
-		sources[way] = w.cells[0].gateway.config().Sources[0]
+		source = w.cells[0].gateway.config().Sources[0]
+	}
+	p, err := source.NewProvider()
+	if err != nil {
+		b.Fatal(err)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	defer transport.CloseIdleConnections()
@@ -57,12 +70,11 @@ func BenchmarkCells(b *testing.B) {
 			var group sync.WaitGroup
 			for range senders {
 				group.Go(func() {
-					s := sources[way]
-					p, _ := s.NewProvider()
 					for range events / senders {
 						n := next.Add(1)
-						body := event(fmt.Sprint("evt-", n))
-						r, err := postSigned(client, doors[way][int(n)%len(doors[way])], "orders", signedBy(p, body), body)
+						key := fmt.Sprint("evt-", n)
+						body := event(key)
+						r, err := postSigned(client, doors[way](key, int(n)), "orders", signedBy(p, body), body)
 						if err != nil || r.status != http.StatusOK {
 							b.Errorf("%s: %+v, %v", way, r, err)
 							return
@@ -71,8 +83,8 @@ func BenchmarkCells(b *testing.B) {
 				})
 			}
 			group.Wait()
-			rate[way] = append(rate[way], events/time.Since(began).Seconds())
-			cost[way] = append(cost[way], float64((spent()-before).Microseconds())/events)
+			rate[way] = append(rate[way], float64(events)/time.Since(began).Seconds())
+			cost[way] = append(cost[way], float64((spent()-before).Microseconds())/float64(events))
 		}
 	}
 	for _, way := range ways {

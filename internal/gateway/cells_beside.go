@@ -48,6 +48,7 @@ func OpenCells(ctx context.Context, cfg *config.Config, o Options) (*CellsBeside
 
 // Close closes the store.
 func (b *CellsBeside) Close() error {
+	b.Cells.Close()
 	b.plan.cell.peers.CloseIdleConnections()
 	return b.store.Close()
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -20,6 +21,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
@@ -158,7 +161,8 @@ type testCell struct {
 	world   *cellWorld
 	name    string
 	dsn     string
-	gate    *gate // in front of the listener for cells
+	gate    *gate  // in front of the listener for cells
+	listen  string // the address of that; empty: any, behind the gate
 	weight  int
 	removed bool         // from the map
 	ahead   atomic.Int64 // of its clock
@@ -203,13 +207,13 @@ store: %s
 delivery: {backoff: 20ms, backoff_max: 100ms, attempts: 50}
 cell: %s
 cells_map: %d
-cell_listen: 127.0.0.1:0
-cell_tls: {cert: %[4]scert.pem, key: %[4]skey.pem, ca: %[4]sca.pem}
+cell_listen: %s
+cell_tls: {cert: %[5]scert.pem, key: %[5]skey.pem, ca: %[5]sca.pem}
 cells:
-`, c.dsn, c.name, w.number, w.folder)
+`, c.dsn, c.name, w.number, cmp.Or(c.listen, "127.0.0.1:0"), w.folder)
 	for _, other := range w.cells {
 		if !other.removed {
-			fmt.Fprintf(&b, "- {name: %s, url: \"https://%s\", weight: %d}\n", other.name, other.gate.Addr(), other.weight)
+			fmt.Fprintf(&b, "- {name: %s, url: \"https://%s\", weight: %d}\n", other.name, cmp.Or(other.listen, other.gate.Addr().String()), other.weight)
 		}
 	}
 	b.WriteString("sources:" + strings.ReplaceAll(w.sources, "%s", w.sink))
@@ -365,4 +369,37 @@ func (w *cellWorld) postTo(client *http.Client, c *testCell, source string, body
 	defer res.Body.Close()
 	_, err = io.Copy(io.Discard, res.Body)
 	return reply{status: res.StatusCode, verdict: res.Header.Get("Hookonce-Status"), retry: res.Header.Get("Retry-After")}, err
+}
+
+// forget has all cells take it that the newest map was confirmed before what is remembered, so that nobody is asked any more.
+func (w *cellWorld) forget() {
+	w.t.Helper()
+	for _, c := range w.cells {
+		db, err := pgx.Connect(context.Background(), c.dsn)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		defer db.Close(context.Background())
+		if _, err := db.Exec(context.Background(), "UPDATE hookonce.cell_confirmations SET at = at - interval '1 year'"); err != nil {
+			w.t.Fatal(err)
+		}
+		for deadline := time.Now().Add(patience); len(c.gateway.cells.Status().Asked) > 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				w.t.Fatalf("cell %s: %+v", c.name, c.gateway.cells.Status())
+			}
+		}
+	}
+}
+
+// direct has the cells speak to each other without the gates.
+func (w *cellWorld) direct() {
+	w.t.Helper()
+	for _, c := range w.cells {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		c.listen = l.Addr().String()
+		l.Close()
+	}
 }

@@ -580,8 +580,9 @@ func (g *Gateway) quiesce(ctx context.Context) error {
 	}
 	var both errgroup.Group
 	both.Go(func() error { return g.ingest.close(ctx) })
-	both.Go(func() error { return g.cells.listener.close(ctx) })
+	both.Go(func() error { return g.cells.end(ctx) })
 	both.Go(func() error { return g.stopDeliveries(ctx) })
+	defer g.cells.hangUp()
 	return both.Wait()
 }
 

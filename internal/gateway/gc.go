@@ -32,5 +32,8 @@ const (
 func memoryBound(p *plan, reading int64) int64 {
 	connections, admin := connectionLimits(p, descriptors())
 	held := int64(connections.Max+admin.Max)*connectionMemory + maxLargeHeaders*largeHeaderMemory
+	if p.cell.name != "" {
+		reading += maxReading // of what other cells hand on
+	}
 	return otherMemory + reading + p.journal.QueueBytes + 2*p.journal.HeldBytes + held
 }

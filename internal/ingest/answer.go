@@ -38,7 +38,15 @@ var (
 )
 
 func (a *answer) write(w http.ResponseWriter) {
-	h := w.Header()
+	a.fill(w.Header())
+	w.WriteHeader(a.status)
+	if len(a.body) > 0 {
+		_, _ = w.Write(a.body) // the events are durable whether or not the sender hears it
+	}
+}
+
+// fill writes the header of the answer into h.
+func (a *answer) fill(h http.Header) {
 	maps.Copy(h, a.header)
 	if a.contentType != nil {
 		h["Content-Type"] = a.contentType
@@ -46,10 +54,6 @@ func (a *answer) write(w http.ResponseWriter) {
 	h["X-Content-Type-Options"] = nosniff
 	if a.statusField != nil {
 		h["Hookonce-Status"] = a.statusField
-	}
-	w.WriteHeader(a.status)
-	if len(a.body) > 0 {
-		_, _ = w.Write(a.body) // the events are durable whether or not the sender hears it
 	}
 }
 

@@ -21,7 +21,11 @@ import (
 // acceptPlaced has the events of a request accepted by the cells that they belong to. Where maps change meanwhile it begins
 // again, which is safe: what was stored before is on record.
 func (e *endpoint) acceptPlaced(in *arrival) (a answer, err error) {
-	left := e.patience() - e.now().Sub(in.now)
+	left := e.patience()
+	if in.hop != nil && in.hop.Left > 0 {
+		left = min(left, in.hop.Left)
+	}
+	left -= e.now().Sub(in.now)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(in.Context()), left)
 	defer cancel()
 	for range cells.MaxTries {
@@ -100,11 +104,8 @@ func (e *endpoint) hand(ctx context.Context, in *arrival, p *cells.Placement, pa
 	r := in.Request
 	return e.cells.Forward(ctx, p, part, cells.Request{
 		Source: e.source.Name, Method: r.Method, URL: SeenURL(r), Address: e.allowlist.from(r), Header: r.Header, Body: in.raw,
-	}, maxPassed)
+	})
 }
-
-// maxPassed is more than an answer of a destination that is passed on has, in bytes.
-const maxPassed = 2 << 20
 
 // passed is the answer of another cell in the form of ours.
 func passed(a *cells.Answer) answer {
@@ -137,93 +138,73 @@ func (t *statusCounts) join(o statusCounts) {
 	t.unprotected += o.unprotected
 }
 
-// Forwarded answers what other cells hand on, under the paths of the sources. Who calls it is known to be a cell.
-func (h *Handler) Forwarded() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		doors := h.doors.Load()
-		e, ok := doors.endpoints[sourceName(r.URL.Path)]
-		if !ok {
-			cells.Mark(w.Header(), "", errUnknownSource.Reason)
-			doors.unknown.refuse(w, r, glimpse{}, errUnknownSource)
-			return
-		}
-		e.serveHop(w, r)
-	})
+// Handed answers what another cell hands on, whose word is that of a cell.
+func (h *Handler) Handed(ctx context.Context, hop *cells.Hop, in *cells.Request) cells.Outcome {
+	r, err := sent(ctx, in)
+	doors := h.doors.Load()
+	e, ok := doors.endpoints[in.Source]
+	switch {
+	case err != nil:
+		return cells.Outcome{Refused: err.Error()}
+	case !ok:
+		return cells.Outcome{Refused: doors.unknown.note(r, glimpse{}, errUnknownSource).Reason}
+	case e.cells == nil:
+		return cells.Outcome{Refused: e.note(r, glimpse{}, errUnspecified).Reason}
+	}
+	return e.answerHop(r, in.Body, hop)
 }
 
-// serveHop answers another cell.
-func (e *endpoint) serveHop(w http.ResponseWriter, outer *http.Request) {
-	hop, err := cells.HopOf(outer)
-	if err != nil || e.cells == nil {
-		cells.Mark(w.Header(), "", errUnspecified.Reason)
-		e.refuse(w, outer, glimpse{}, errors.Join(errUnspecified, err))
-		return
-	}
+// answerHop answers another cell.
+func (e *endpoint) answerHop(r *http.Request, raw []byte, hop *cells.Hop) cells.Outcome {
 	start := e.now()
 	e.metrics.receivedAt(start)
 	var seen glimpse
-	a, r, err := e.handleHop(w, outer, hop, start, &seen)
-	end := e.now()
-	e.metrics.seconds.Observe(end.Sub(start).Seconds())
+	a, err := e.takeHop(r, raw, hop, start, &seen)
+	e.metrics.seconds.Observe(e.now().Sub(start).Seconds())
 	switch {
 	case err == nil:
-		cells.Mark(w.Header(), a.counts.text(), "")
-		a.write(w)
+		h := make(http.Header, 4)
+		a.fill(h)
+		return cells.Outcome{Answer: &cells.Answer{Status: a.status, Header: h, Body: a.body, Counts: a.counts.text()}}
 	case errors.Is(err, cells.ErrMaps):
-		e.cells.ServeMaps(w)
-	default:
-		cells.Mark(w.Header(), "", refusalOf(err).Reason)
-		e.refuse(w, r, seen, err)
+		return cells.Outcome{Maps: true}
 	}
+	return cells.Outcome{Refused: e.note(r, seen, err).Reason}
 }
 
-// handleHop takes a request that another cell hands on: it is verified again, and those of its events are accepted that
-// belong here. It returns the request as its sender sent it.
-func (e *endpoint) handleHop(w http.ResponseWriter, outer *http.Request, hop *cells.Hop, now time.Time, seen *glimpse) (a answer, r *http.Request, err error) {
-	r = outer
+// takeHop takes a request that another cell hands on: it is verified again, and those of its events are accepted that
+// belong here.
+func (e *endpoint) takeHop(r *http.Request, raw []byte, hop *cells.Hop, now time.Time, seen *glimpse) (a answer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{p, debug.Stack()}
 		}
 	}()
-	inner, err := sent(outer, hop)
-	if err != nil {
-		return a, r, err
-	}
-	held := e.shares.reading.hold(e.allowlist.address(inner), w)
+	held := e.shares.reading.holdWhole(e.allowlist.address(r))
 	defer held.release()
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(e.bodyTimeout))
-	whole, err := body.Read(outer, e.source.MaxBody+cells.MaxHead, held)
-	if !held.complete() {
-		return a, r, errCrowded
-	}
-	if err != nil {
-		return a, r, err
-	}
-	var raw []byte
-	if inner.Header, raw, err = cells.Split(whole); err != nil {
-		return a, r, err
-	}
-	r = inner
 	trace := e.trace.Request(r, now)
-	a, err = e.take(r, raw, held, trace, now, hop)
+	if int64(len(raw)) > e.source.MaxBody {
+		err = body.ErrTooLarge
+	} else {
+		a, err = e.take(r, raw, held, trace, now, hop)
+	}
 	if err != nil {
 		seen.key, seen.body = e.unverifiedKey(r, raw), refusals.BodyOf(raw)
 	}
 	trace.End(a.status, e.now())
-	return a, r, err
+	return a, err
 }
 
-// sent is the request as its sender sent it, without its header and body.
-func sent(outer *http.Request, hop *cells.Hop) (*http.Request, error) {
-	at, err := url.Parse(hop.URL)
+// sent is a request as its sender sent it, without its body.
+func sent(ctx context.Context, in *cells.Request) (*http.Request, error) {
+	at, err := url.Parse(in.URL)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnspecified, err)
 	}
 	r := (&http.Request{
-		Method: hop.Method, URL: at, Host: at.Host, Body: http.NoBody, RemoteAddr: hop.Address,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
-	}).WithContext(outer.Context())
+		Method: in.Method, URL: at, Host: at.Host, Body: http.NoBody, RemoteAddr: in.Address,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: in.Header,
+	}).WithContext(ctx)
 	if at.Scheme == "https" {
 		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
 	}

@@ -73,6 +73,11 @@ func (s *bodyMemory) hold(from netip.Addr, w http.ResponseWriter) *requestState 
 	return &requestState{of: s, from: connlimit.Network(from), socket: http.NewResponseController(w)}
 }
 
+// holdWhole is hold for a request that is here already, and is held elsewhere.
+func (s *bodyMemory) holdWhole(from netip.Addr) *requestState {
+	return &requestState{of: s, from: connlimit.Network(from), settled: true}
+}
+
 // Take takes n bytes, if need be when others that were given up have left them. It returns false if there is no room, or if the
 // request itself was given up.
 func (h *requestState) Take(n int64) bool {

@@ -207,6 +207,19 @@ type glimpse struct {
 // needs another one to send again, which its profile says ([hookonce.Profile]). A 503 always has a Retry-After. seen is
 // what is known of the body. It returns the status, when a sender that is hung up on has had time to read that.
 func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen glimpse, err error) int {
+	own := r.note(req, seen, err)
+	if own.Status == http.StatusMethodNotAllowed {
+		w.Header().Set("Allow", r.allow)
+	}
+	own.Write(w)
+	if own.Close {
+		body.Linger(w, req)
+	}
+	return own.Status
+}
+
+// note records a refusal, and returns what the sender is answered.
+func (r refuser) note(req *http.Request, seen glimpse, err error) *refusal {
 	p := refusalOf(err)
 	r.rejected[p].Inc()
 	own := *p
@@ -229,14 +242,7 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen glimpse, 
 	r.log.rejected(req.Context(), &own, what, err)
 	r.refusals.Add(what)
 	r.watcher.Refused(what)
-	if own.Status == http.StatusMethodNotAllowed {
-		w.Header().Set("Allow", r.allow)
-	}
-	own.Write(w)
-	if own.Close {
-		body.Linger(w, req)
-	}
-	return own.Status
+	return &own
 }
 
 // maxShownPath bounds in bytes what is shown of a path that a stranger chose.

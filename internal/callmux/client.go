@@ -1,0 +1,425 @@
+package callmux
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The errors of a [Client], beside ErrBroken.
+var (
+	// ErrUnreached wraps why there is no connection. The call was not carried out.
+	ErrUnreached = errors.New("callmux: there is no connection")
+	// ErrCrowded says that the other side had no memory for the call, and did not carry it out.
+	ErrCrowded = errors.New("callmux: the other side has no memory for the call")
+	// ErrBusy says that more calls are under way than there may be. The call was not carried out.
+	ErrBusy = errors.New("callmux: too many calls are under way")
+)
+
+// Bounds of a client.
+const (
+	maxCalls    = 256     // that are under way on one connection
+	maxUnderWay = 4 << 20 // bytes of calls that are under way on one connection
+	maxLinks    = 16      // connections that calls share
+	maxAlone    = 64      // connections with one call each
+	dialTimeout = 5 * time.Second
+	// renewal is after how long a connection takes no new calls, so that several servers behind one name get their share.
+	renewal = 5 * time.Minute
+)
+
+// Client makes calls of one server. Its methods are safe for concurrent use.
+type Client struct {
+	dial      func(ctx context.Context) (io.ReadWriteCloser, error)
+	maxAnswer int
+	alone     chan struct{} // the places of calls that are alone
+
+	mu      sync.Mutex
+	links   []*link // that are shared, and take calls
+	idle    []*link // of calls that are alone
+	dialing *dialing
+	closed  bool
+	all     map[*link]bool
+}
+
+// dialing is an attempt to connect that several wait for.
+type dialing struct {
+	done chan struct{}
+	err  error
+}
+
+// NewClient returns a client that connects by dial when it is first called. An answer has at most maxAnswer bytes.
+func NewClient(dial func(ctx context.Context) (io.ReadWriteCloser, error), maxAnswer int) *Client {
+	return &Client{dial: dial, maxAnswer: maxAnswer, alone: make(chan struct{}, maxAlone), all: map[*link]bool{}}
+}
+
+// Call says something and returns what is answered. The other side is told how much time ctx leaves. The payload is one text
+// in parts; parts of more than [MaxShared] together must not be changed afterwards, even after an error.
+func (c *Client) Call(ctx context.Context, payload ...[]byte) ([]byte, error) {
+	n := 0
+	for _, p := range payload {
+		n += len(p)
+	}
+	if n+binary.MaxVarintLen64 > MaxShared {
+		return c.callAlone(ctx, n, payload)
+	}
+	for {
+		l, err := c.shared(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if answer, err, begun := l.call(ctx, n, payload); begun {
+			return answer, err
+		}
+	}
+}
+
+// callAlone makes a call on a connection of its own.
+func (c *Client) callAlone(ctx context.Context, n int, payload [][]byte) ([]byte, error) {
+	select {
+	case c.alone <- struct{}{}:
+		defer func() { <-c.alone }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
+	}
+	for {
+		l, err := c.free(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.join(n)
+		answer, err, begun := l.call(ctx, n, payload)
+		if begun {
+			if err == nil {
+				c.giveBack(l)
+			} else {
+				l.close(errors.New("a call on it was given up"))
+			}
+			return answer, err
+		}
+	}
+}
+
+// free returns a connection that nobody uses.
+func (c *Client) free(ctx context.Context) (*link, error) {
+	c.mu.Lock()
+	for len(c.idle) > 0 {
+		l := c.idle[len(c.idle)-1]
+		c.idle = c.idle[:len(c.idle)-1]
+		if l.usable() {
+			c.mu.Unlock()
+			return l, nil
+		}
+		l.retire()
+	}
+	c.mu.Unlock()
+	return c.open(ctx, true)
+}
+
+func (c *Client) giveBack(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || !l.usable() {
+		l.retire()
+		return
+	}
+	c.idle = append(c.idle, l)
+}
+
+// shared returns a connection with room for a call, which it has joined.
+func (c *Client) shared(ctx context.Context, n int) (*link, error) {
+	for {
+		c.mu.Lock()
+		c.links = slices.DeleteFunc(c.links, func(l *link) bool {
+			if l.usable() {
+				return false
+			}
+			l.retire()
+			return true
+		})
+		for _, l := range c.links {
+			if l.tryJoin(n) {
+				c.mu.Unlock()
+				return l, nil
+			}
+		}
+		if len(c.links) >= maxLinks {
+			c.mu.Unlock()
+			return nil, ErrBusy
+		}
+		d := c.dialing
+		if d == nil {
+			d = &dialing{done: make(chan struct{})}
+			c.dialing = d
+			go c.connect(d)
+		}
+		c.mu.Unlock()
+		select {
+		case <-d.done:
+			if d.err != nil {
+				return nil, d.err
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrUnreached, context.Cause(ctx))
+		}
+	}
+}
+
+// connect makes a connection for all that wait.
+func (c *Client) connect(d *dialing) {
+	l, err := c.open(context.Background(), false)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d.err = err; err == nil {
+		c.links = append(c.links, l)
+	}
+	c.dialing = nil
+	close(d.done)
+}
+
+// open makes a connection.
+func (c *Client) open(ctx context.Context, alone bool) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreached, err)
+	}
+	l := &link{wire: newWire(conn, bufio.NewReaderSize(conn, 32<<10)), since: time.Now(), calls: map[uint32]*call{}, maxAnswer: c.maxAnswer}
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		c.all[l] = true
+	}
+	c.mu.Unlock()
+	if closed {
+		l.close(errors.New("the client is closed"))
+		return nil, fmt.Errorf("%w: the client is closed", ErrUnreached)
+	}
+	go l.write(alone)
+	go l.watch()
+	go func() {
+		l.read()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.all, l)
+	}()
+	return l, nil
+}
+
+// Renew has new calls use new connections. Those under way end as they began.
+func (c *Client) Renew() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for l := range c.all {
+		l.retire()
+	}
+	c.links, c.idle = nil, nil
+}
+
+// Retire refuses new calls. Those under way end as they began.
+func (c *Client) Retire() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.Renew()
+}
+
+// Close ends all connections, with the calls that are under way, and refuses new ones.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	all := c.all
+	c.all, c.links, c.idle = map[*link]bool{}, nil, nil
+	c.mu.Unlock()
+	for l := range all {
+		l.close(errors.New("the client is closed"))
+	}
+}
+
+// link is a connection of a client.
+type link struct {
+	*wire
+	since     time.Time
+	maxAnswer int
+
+	state   sync.Mutex
+	calls   map[uint32]*call
+	next    uint32
+	joined  int // calls that are on it, or about to be
+	bytes   int // of them
+	retired bool
+}
+
+// call is one that is not answered yet.
+type call struct {
+	answer []byte
+	done   chan error
+}
+
+// usable reports whether new calls can be made on it.
+func (l *link) usable() bool {
+	select {
+	case <-l.gone:
+		return false
+	default:
+	}
+	l.state.Lock()
+	defer l.state.Unlock()
+	return !l.retired && time.Since(l.since) < renewal
+}
+
+// retire ends the connection as soon as nothing is under way on it.
+func (l *link) retire() {
+	l.state.Lock()
+	l.retired = true
+	over := l.joined == 0
+	l.state.Unlock()
+	if over {
+		go l.close(errors.New("it is not needed any more")) // which may take a moment, and whoever calls holds a lock
+	}
+}
+
+func (l *link) tryJoin(n int) bool {
+	l.state.Lock()
+	defer l.state.Unlock()
+	if l.joined > 0 && (l.joined >= maxCalls || l.bytes+n > maxUnderWay) {
+		return false
+	}
+	l.joined, l.bytes = l.joined+1, l.bytes+n
+	return true
+}
+
+func (l *link) join(n int) {
+	l.state.Lock()
+	defer l.state.Unlock()
+	l.joined, l.bytes = l.joined+1, l.bytes+n
+}
+
+func (l *link) leave(id uint32, n int) {
+	l.state.Lock()
+	delete(l.calls, id)
+	l.joined, l.bytes = l.joined-1, l.bytes-n
+	over := l.retired && l.joined == 0
+	l.state.Unlock()
+	if over {
+		l.close(errors.New("it is not needed any more"))
+	}
+}
+
+// call makes a call on the connection, which it has joined. It was not begun if the connection had ended before, so that it can
+// be made on another one.
+func (l *link) call(ctx context.Context, n int, payload [][]byte) (answer []byte, err error, begun bool) {
+	c := &call{done: make(chan error, 1)}
+	l.state.Lock()
+	l.next++
+	id := l.next
+	l.calls[id] = c
+	l.state.Unlock()
+	defer l.leave(id, n)
+	select {
+	case <-l.gone:
+		return nil, nil, false
+	default:
+	}
+	left := time.Duration(0)
+	if at, bounded := ctx.Deadline(); bounded {
+		left = max(time.Until(at), time.Millisecond)
+	}
+	var limit [binary.MaxVarintLen64]byte
+	parts := append(make([][]byte, 0, 4), binary.AppendUvarint(limit[:0], uint64(left.Milliseconds())))
+	if err := l.send(ctx, kindCall, id, append(parts, payload...)...); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBroken, err), true
+	}
+	select {
+	case err := <-c.done:
+		return c.answer, err, true
+	case <-l.gone:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", ErrBroken, context.Cause(ctx)), true
+	}
+	select {
+	case err := <-c.done: // it came with the end
+		return c.answer, err, true
+	default:
+		return nil, l.err, true
+	}
+}
+
+// read takes in what the server says until the connection ends.
+func (l *link) read() {
+	for {
+		kind, id, n, err := l.head()
+		var payload []byte
+		switch {
+		case err != nil:
+		case n > maxPart:
+			err = fmt.Errorf("a frame of %d bytes", n)
+		default:
+			payload, err = l.payload(n)
+		}
+		if err != nil {
+			l.close(err)
+			return
+		}
+		l.take(kind, id, payload)
+	}
+}
+
+func (l *link) take(kind byte, id uint32, payload []byte) {
+	if kind == kindClosing {
+		l.retire()
+		return
+	}
+	l.state.Lock()
+	defer l.state.Unlock()
+	c := l.calls[id]
+	if c == nil { // whoever made it has gone, or it is a pong
+		return
+	}
+	var end error
+	switch {
+	case kind == kindCrowded:
+		end = ErrCrowded
+	case len(c.answer)+len(payload) > l.maxAnswer:
+		end = fmt.Errorf("%w: an answer has more than %d bytes", ErrBroken, l.maxAnswer)
+	case kind == kindPart:
+		c.answer = append(c.answer, payload...)
+		return
+	case kind != kindAnswer:
+		return
+	case c.answer == nil:
+		c.answer = payload
+	default:
+		c.answer = append(c.answer, payload...)
+	}
+	delete(l.calls, id)
+	c.done <- end
+}
+
+// watch asks whether a connection that says nothing is alive, and gives it up if not.
+func (l *link) watch() {
+	tick := time.NewTicker(pingAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.gone:
+			return
+		case <-tick.C:
+		}
+		switch quiet := l.quiet(); {
+		case quiet >= silence:
+			l.close(fmt.Errorf("it said nothing for %s", quiet.Round(time.Second)))
+			return
+		case quiet >= pingAfter:
+			ctx, cancel := context.WithTimeout(context.Background(), pingAfter)
+			_ = l.send(ctx, kindPing, 0) // or it is full, and is given up if that stays so
+			cancel()
+		}
+	}
+}

@@ -1,0 +1,224 @@
+// Package callmux carries many calls at once over one connection between two that trust each other. What is to be said while
+// a write is under way goes out with the next one, so that a call costs a part of a write and of a read on each side, and
+// nobody waits for a neighbour. It is for calls that are answered once; what a call means is its users' matter.
+//
+// A frame is the length of the rest (4 bytes, most significant first), a kind (1), the number of the call (4), and a payload.
+//
+// Bounds: a call of up to [MaxShared] bytes shares its connection, a larger one has one of its own, and an answer goes out in
+// parts of [maxPart] bytes that those of others come between. So what a call waits for on the wire is at most what is queued
+// ahead of it there, [maxQueue] and a frame. A connection that says nothing for [silence] is given up.
+package callmux
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The kinds of frames.
+const (
+	kindCall    = 1 + iota // the payload begins with the time that is left for it, in milliseconds (uvarint)
+	kindPart               // of an answer that is not complete with it
+	kindAnswer             // the last part of an answer, or all of it
+	kindCrowded            // the call was not taken: there is no memory for it
+	kindPing
+	kindPong
+	kindClosing // no new calls are to come; those under way are answered
+)
+
+// Bounds of frames and queues, in bytes.
+const (
+	// MaxShared is how long a call is at most that shares its connection with others.
+	MaxShared = 128 << 10
+	maxPart   = 32 << 10
+	maxQueue  = 256 << 10
+	frameHead = 9
+)
+
+// How often a connection is asked whether it is alive when it says nothing, and when it is given up.
+const (
+	pingAfter = 3 * time.Second
+	silence   = 10 * time.Second
+	// stalled is how long one write of at most 64 KiB may take.
+	stalled = 10 * time.Second
+)
+
+// ErrBroken wraps why a connection ended before a call on it was answered. The call may have been carried out.
+var ErrBroken = errors.New("callmux: the connection ended before the answer")
+
+// wire is one end of a connection.
+type wire struct {
+	conn io.ReadWriteCloser
+	in   *bufio.Reader
+	wake chan struct{} // something is to be written
+	gone chan struct{} // closed when the connection has ended
+	end  sync.Once
+	err  error        // why; read after gone is closed
+	base time.Time    // from which seen counts
+	seen atomic.Int64 // when it was alive last
+
+	mu      sync.Mutex
+	pending []byte
+	large   [][]byte      // behind pending
+	drained chan struct{} // closed when pending was taken; nil if nobody waits
+}
+
+func newWire(conn io.ReadWriteCloser, in *bufio.Reader) *wire {
+	w := &wire{conn: conn, in: in, wake: make(chan struct{}, 1), gone: make(chan struct{}), base: time.Now()}
+	w.sign()
+	return w
+}
+
+// sign notes that the connection is alive.
+func (w *wire) sign() { w.seen.Store(int64(time.Since(w.base))) }
+
+// quiet is for how long nothing said that it is.
+func (w *wire) quiet() time.Duration { return time.Since(w.base) - time.Duration(w.seen.Load()) }
+
+// close ends the connection, for the first reason that is given.
+func (w *wire) close(cause error) {
+	w.end.Do(func() {
+		w.err = fmt.Errorf("%w: %w", ErrBroken, cause)
+		close(w.gone)
+		_ = w.conn.Close()
+	})
+}
+
+// frame appends the beginning of a frame with a payload of n bytes.
+func frame(b []byte, kind byte, id uint32, n int) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(n+frameHead-4))
+	return binary.BigEndian.AppendUint32(append(b, kind), id)
+}
+
+// send queues a frame, and waits while too much is queued. Payloads of more than [MaxShared] are not copied and must not be
+// changed any more.
+func (w *wire) send(ctx context.Context, kind byte, id uint32, payload ...[]byte) error {
+	n := 0
+	for _, p := range payload {
+		n += len(p)
+	}
+	w.mu.Lock()
+	for len(w.pending) >= maxQueue || len(w.large) > 0 {
+		if w.drained == nil {
+			w.drained = make(chan struct{})
+		}
+		drained := w.drained
+		w.mu.Unlock()
+		select {
+		case <-drained:
+		case <-w.gone:
+			return w.err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		w.mu.Lock()
+	}
+	w.pending = frame(w.pending, kind, id, n)
+	if n <= MaxShared {
+		for _, p := range payload {
+			w.pending = append(w.pending, p...)
+		}
+	} else {
+		w.large = payload
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-w.gone:
+		return w.err
+	default:
+		return nil
+	}
+}
+
+// write writes what is queued until the connection ends. Where progress counts, what is written says that it is alive.
+func (w *wire) write(progress bool) {
+	var buf []byte
+	watch := time.AfterFunc(time.Hour, func() { w.close(errors.New("the other side takes nothing")) })
+	defer watch.Stop()
+	out := func(p []byte) bool {
+		for len(p) > 0 {
+			n := min(len(p), 64<<10)
+			watch.Reset(stalled)
+			if _, err := w.conn.Write(p[:n]); err != nil {
+				w.close(err)
+				return false
+			}
+			if progress {
+				w.sign()
+			}
+			p = p[n:]
+		}
+		return true
+	}
+	for {
+		select {
+		case <-w.wake:
+		case <-w.gone:
+			return
+		}
+		for {
+			runtime.Gosched() // who is about to say something says it with this write
+			w.mu.Lock()
+			next, large := w.pending, w.large
+			if w.pending, w.large = buf[:0], nil; cap(buf) > 2*maxQueue {
+				w.pending = nil
+			}
+			if w.drained != nil {
+				close(w.drained)
+				w.drained = nil
+			}
+			w.mu.Unlock()
+			buf = next
+			if len(next) == 0 {
+				break
+			}
+			if !out(next) {
+				return
+			}
+			for _, p := range large {
+				if !out(p) {
+					return
+				}
+			}
+			watch.Reset(time.Hour)
+		}
+	}
+}
+
+// head reads the beginning of a frame.
+func (w *wire) head() (kind byte, id uint32, n int, err error) {
+	var h [frameHead]byte
+	if _, err := io.ReadFull(w.in, h[:]); err != nil {
+		return 0, 0, 0, err
+	}
+	w.sign()
+	n = int(binary.BigEndian.Uint32(h[:4])) - (frameHead - 4)
+	if n < 0 {
+		return 0, 0, 0, errors.New("a frame that is shorter than its beginning")
+	}
+	return h[4], binary.BigEndian.Uint32(h[5:]), n, nil
+}
+
+// payload reads so many bytes behind a head.
+func (w *wire) payload(n int) ([]byte, error) {
+	p := make([]byte, n)
+	for at := 0; at < n; {
+		m, err := w.in.Read(p[at:])
+		if at += m; err != nil && at < n {
+			return nil, err
+		}
+		w.sign()
+	}
+	return p, nil
+}

@@ -1,0 +1,178 @@
+package cells
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// What a call to another cell begins with.
+const (
+	callForward = 'f' // a request
+	callKnown   = 'k' // a question, as JSON
+)
+
+// What the answer to a call begins with.
+const (
+	answerDone    = 'a'
+	answerRefused = 'r' // the reason follows
+	answerMaps    = 'm' // other maps count there: tidings follow, as JSON
+	answerAway    = 'e' // it could not be looked at
+)
+
+// Request is one that is handed to another cell as it came.
+type Request struct {
+	Source  string
+	Method  string
+	URL     string // as it was seen where it came
+	Address string // of the sender
+	Header  http.Header
+	Body    []byte
+}
+
+// Hop is how a request came from another cell.
+type Hop struct {
+	From  string
+	Known bool   // the keys are on record here
+	Map   string // by which it was placed, see [Chain.ID]
+	Part  string // which of its events are meant
+	// Left is for how long the other cell waits for the answer; 0: for as long as it takes.
+	Left time.Duration
+}
+
+// Answer is what a cell answered a request that another one has handed on.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+	Counts string // of what became of the events, see Counts
+}
+
+// Outcome is what became of a request that another cell has handed on: an answer, or why there is none.
+type Outcome struct {
+	Answer  *Answer
+	Refused string // the reason
+	Maps    bool   // it was placed by other maps than count here
+}
+
+// texts appends texts, each behind its length.
+func texts(b []byte, all ...string) []byte {
+	for _, t := range all {
+		b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
+	}
+	return b
+}
+
+func fields(b []byte, h http.Header) []byte {
+	n := 0
+	for _, values := range h {
+		n += len(values)
+	}
+	b = binary.AppendUvarint(b, uint64(n))
+	for name, values := range h {
+		for _, v := range values {
+			b = texts(b, name, v)
+		}
+	}
+	return b
+}
+
+// handed is a request in the form in which it goes to another cell, without its body, which follows.
+func handed(hop *Hop, r *Request) []byte {
+	known := "0"
+	if hop.Known {
+		known = "1"
+	}
+	b := append(make([]byte, 0, 1024), callForward)
+	b = texts(b, hop.From, hop.Map, hop.Part, known, r.Source, r.Method, r.URL, r.Address)
+	return fields(b, r.Header)
+}
+
+// reader reads what texts and fields have written.
+type reader struct {
+	left []byte
+	bad  bool
+}
+
+func (r *reader) number() int {
+	n, size := binary.Uvarint(r.left)
+	if size <= 0 || n > uint64(len(r.left)) {
+		r.bad, r.left = true, nil
+		return 0
+	}
+	r.left = r.left[size:]
+	return int(n)
+}
+
+func (r *reader) text() string {
+	n := r.number()
+	if n > len(r.left) {
+		r.bad, r.left = true, nil
+		return ""
+	}
+	t := string(r.left[:n])
+	r.left = r.left[n:]
+	return t
+}
+
+func (r *reader) fields() http.Header {
+	n := r.number()
+	h := make(http.Header, min(n, 64))
+	for range n {
+		name := r.text()
+		value := r.text()
+		if r.bad {
+			break
+		}
+		h[name] = append(h[name], value)
+	}
+	return h
+}
+
+// readHanded reads what handed has written, and the body behind it.
+func readHanded(payload []byte) (*Hop, *Request, error) {
+	in := reader{left: payload}
+	hop := &Hop{From: in.text(), Map: in.text(), Part: in.text()}
+	known := in.text()
+	hop.Known = known == "1"
+	r := &Request{Source: in.text(), Method: in.text(), URL: in.text(), Address: in.text(), Header: in.fields()}
+	r.Body = in.left
+	if in.bad || hop.From == "" || hop.Map == "" || hop.Part == "" || r.Method == "" || r.URL == "" || !hop.Known && known != "0" {
+		return nil, nil, fmt.Errorf("%w: it lacks what a cell says", ErrRefused)
+	}
+	return hop, r, nil
+}
+
+// text is an outcome in the form in which it goes to the other cell. Maps is not said by it.
+func (o *Outcome) text() []byte {
+	if o.Answer == nil {
+		return append([]byte{answerRefused}, o.Refused...)
+	}
+	a := o.Answer
+	b := append(make([]byte, 0, 256+len(a.Body)), answerDone)
+	b = binary.AppendUvarint(b, uint64(a.Status))
+	b = fields(texts(b, a.Counts), a.Header)
+	return append(b, a.Body...)
+}
+
+// readAnswer reads what text has written, behind its first byte.
+func readAnswer(payload []byte) (*Answer, error) {
+	status, size := binary.Uvarint(payload)
+	if size <= 0 || status < 100 || status > 999 {
+		return nil, fmt.Errorf("%w: an answer without a status", ErrAway)
+	}
+	in := reader{left: payload[size:]}
+	a := &Answer{Status: int(status), Counts: in.text(), Header: in.fields(), Body: in.left}
+	if in.bad {
+		return nil, fmt.Errorf("%w: an answer that cannot be read", ErrAway)
+	}
+	return a, nil
+}
+
+// said is something as JSON, behind what kind of answer it is.
+func said(kind byte, v any) []byte {
+	data, _ := json.Marshal(v) // of texts, numbers and times
+	return append([]byte{kind}, data...)
+}

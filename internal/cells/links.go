@@ -1,0 +1,136 @@
+package cells
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/hookonce/hookonce/internal/callmux"
+)
+
+// minHanded is how many bytes of requests there is room for at least that other cells hand on.
+const minHanded = 64 << 20
+
+// call says something to a cell over a connection that is shared, and returns what is behind the first byte of its answer.
+// Errors: [ErrAway], [ErrRefused], and otherMaps.
+func (c *Cells) call(ctx context.Context, to Cell, say ...[]byte) ([]byte, error) {
+	answer, err := c.link(to.URL).Call(ctx, say...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrAway, to.Name, err)
+	}
+	if len(answer) == 0 {
+		return nil, fmt.Errorf("%w: %s says nothing", ErrAway, to.Name)
+	}
+	switch kind, rest := answer[0], answer[1:]; kind {
+	case answerDone:
+		return rest, nil
+	case answerMaps:
+		return nil, otherMapsOf(rest)
+	case answerRefused:
+		return nil, fmt.Errorf("%w: %s: %.200s", ErrRefused, to.Name, rest)
+	default:
+		return nil, fmt.Errorf("%w: %s: %.200s", ErrAway, to.Name, rest)
+	}
+}
+
+// link returns the connections to an address.
+func (c *Cells) link(url string) *callmux.Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.links[url] == nil {
+		c.links[url] = callmux.NewClient(func(ctx context.Context) (io.ReadWriteCloser, error) { return c.dial(ctx, url) }, maxHanded)
+	}
+	return c.links[url]
+}
+
+// dial connects to a cell.
+func (c *Cells) dial(ctx context.Context, url string) (io.ReadWriteCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+linkPath, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", linkProtocol)
+	r.Header.Set(fieldFrom, c.opt.Self)
+	answer, err := c.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	conn, both := answer.Body.(io.ReadWriteCloser)
+	if answer.StatusCode != http.StatusSwitchingProtocols || !both {
+		_ = answer.Body.Close()
+		return nil, fmt.Errorf("%s answers %s", url, answer.Status)
+	}
+	return conn, nil
+}
+
+// drop ends the connections to addresses that no map has any more.
+func (c *Cells) drop(s *state) {
+	peers := map[string]bool{}
+	for _, p := range s.peers(c.opt.Self) {
+		peers[p.URL] = true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for url, l := range c.links {
+		if !peers[url] {
+			l.Retire()
+			delete(c.links, url)
+		}
+	}
+}
+
+// Renew has what is said to other cells go over new connections.
+func (c *Cells) Renew() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.links {
+		l.Renew()
+	}
+}
+
+// Stop takes nothing from other cells any more, and waits until what they have handed on is answered. When ctx ends first it
+// is cut off, which is an error.
+func (c *Cells) Stop(ctx context.Context) error { return c.server.Close(ctx) }
+
+// Close ends the connections to other cells. It is called when nothing is handed to them any more.
+func (c *Cells) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.links {
+		l.Close()
+	}
+}
+
+// maxShares is how many names of cells are told apart.
+const maxShares = 2 * maxCells
+
+// memory is what the requests are held in that a cell hands on.
+func (c *Cells) memory(from string) callmux.Memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shares[from] == nil && len(c.shares) >= maxShares {
+		from = ""
+	}
+	if c.shares[from] == nil {
+		c.shares[from] = c.room.Share()
+	}
+	return c.shares[from]
+}
+
+// otherMaps is the answer of a cell that has others.
+type otherMaps struct{ theirs tidings }
+
+func (*otherMaps) Error() string { return ErrMaps.Error() }
+
+func (*otherMaps) Unwrap() error { return ErrMaps }
+
+func otherMapsOf(said []byte) error {
+	o := new(otherMaps)
+	if err := json.Unmarshal(said, &o.theirs); err != nil {
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return o
+}
