@@ -55,6 +55,12 @@ func TestCellsHaveOneClaim(t *testing.T) {
 		}
 	}
 	app.eachOnce(t, all)
+	large := fmt.Appendf(nil, `{"id":"evt-large","pad":%q}`, strings.Repeat("x", 300<<10)) // which shares no connection
+	for i, want := range []string{"accepted", "duplicate", "duplicate"} {
+		if r, err := w.postTo(c, w.cells[i], "orders", large); err != nil || r.verdict != want {
+			t.Errorf("a large one at %s: %+v, %v; want %s", w.cells[i].name, r, err, want)
+		}
+	}
 	tampered, err := postSigned(c, w.cells[0].gateway, "orders", http.Header{"X-Signature": {"00"}}, event("evt-0"))
 	if err != nil || tampered.status != http.StatusUnauthorized {
 		t.Errorf("tampered: %+v, %v", tampered, err)
