@@ -149,7 +149,7 @@ cells: servers ## three cells, on PostgreSQL 15, 16 or 17, and 18, killed, parte
 MAJORS ?= 15 16 17 18
 
 .PHONY: versions
-versions: servers ## what rests on PostgreSQL, with each of MAJORS; six minutes each
+versions: servers ## what rests on PostgreSQL, with each of MAJORS; five to eight minutes each
 	@./scripts/install-servers versions
 	@./scripts/versions $(MAJORS)
 
