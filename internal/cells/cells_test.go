@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -58,6 +59,12 @@ func TestWhoIsAsked(t *testing.T) {
 	s.former = s.formerOwners()
 	if got := asked("c", 26); got != nil {
 		t.Errorf("after b was given up c asks %v", got)
+	}
+	if m, err := chain(t, [3]uint32{1, 1, 1}, [3]uint32{1, 1, 1}).without(t, "c").Forget("c", at(30)); err != nil || !m.lost("c") {
+		t.Errorf("one that was only taken out of the file: %+v, %v", m, err)
+	}
+	if _, err := s.chain.Forget("nobody", at(30)); err == nil {
+		t.Error("a cell that there never was is given up")
 	}
 	if _, err := s.chain.Forget("c", at(30)); err == nil {
 		t.Error("nobody owns anything")
@@ -138,5 +145,34 @@ func FuzzReadHanded(f *testing.F) {
 			t.Errorf("%+v %+v out of %d bytes", hop, r, len(said))
 		}
 		_, _ = readAnswer(said)
+	})
+}
+
+// without returns the chain with a map that has no such cell any more.
+func (c *Chain) without(t *testing.T, cell string) *Chain {
+	t.Helper()
+	next := Configured{Cells: slices.DeleteFunc(slices.Clone(c.Newest().Cells), func(o Cell) bool { return o.Name == cell })}
+	m, err := c.Next(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Chain{maps: append(slices.Clone(c.maps), m)}
+}
+
+// A clock that is ahead ends no asking early, and one that is late prolongs it.
+func TestClocksThatAreAheadEndNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		database := time.Now()
+		s, err := newState(journal.CellRecord{Now: database})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		for own, want := range map[time.Duration]time.Duration{1000 * time.Hour: time.Hour, time.Hour: time.Hour, -time.Hour: -time.Hour} {
+			if got := s.clock(database.Add(own)); !got.Equal(database.Add(want)) {
+				t.Errorf("a clock at %s, an hour after the database was asked, counts as %s", own, got.Sub(database))
+			}
+		}
 	})
 }

@@ -264,8 +264,8 @@ func (c *Chain) Forget(cell string, since time.Time) (*Map, error) {
 	if last == nil {
 		return nil, errors.New("cells: there is no map")
 	}
-	if _, known := last.cell(cell); !known {
-		return nil, fmt.Errorf("cells: map %d has no cell %q; it has %s", last.Number, cell, names(last.Cells))
+	if all := c.cells(); !slices.ContainsFunc(all, func(o Cell) bool { return o.Name == cell }) {
+		return nil, fmt.Errorf("cells: no map that counts has a cell %q; there are %s", cell, names(all))
 	}
 	next := Configured{Sources: last.ByScope, ByScope: last.ByScope}
 	weight := uint32(0)

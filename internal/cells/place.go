@@ -127,7 +127,7 @@ func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hooko
 		return nil, ErrMaps
 	}
 	t := &placing{Cells: c, state: s, source: source, hop: hop, Placement: Placement{Map: newest.Number, chain: s.chain.ID()}}
-	t.asked = s.asked(c.opt.Self, c.opt.Remembered(source), c.opt.Now())
+	t.asked = s.asked(c.opt.Self, c.opt.Remembered(source), s.clock(c.opt.Now()))
 	for ev := range events {
 		t.add(newest, ev)
 	}

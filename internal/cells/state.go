@@ -14,6 +14,20 @@ type state struct {
 	confirmed map[string][]journal.CellConfirmation
 	reachable []Cell // see peers, this cell among them
 	former    []Asked
+	// now is the database's clock at the moment read of ours.
+	now, read time.Time
+}
+
+// clock is the earlier of a gateway's clock and that of the database: one that is ahead would end the asking before what is
+// asked for is forgotten. What passed since the database was asked is measured, and not told by a clock that may be set.
+func (s *state) clock(own time.Time) time.Time {
+	if s.now.IsZero() {
+		return own
+	}
+	if now := s.now.Add(time.Since(s.read)); now.Before(own) {
+		return now
+	}
+	return own
 }
 
 func newState(r journal.CellRecord) (*state, error) {
@@ -21,7 +35,7 @@ func newState(r journal.CellRecord) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{chain: chain, confirmed: map[string][]journal.CellConfirmation{}}
+	s := &state{chain: chain, confirmed: map[string][]journal.CellConfirmation{}, now: r.Now, read: time.Now()}
 	for _, c := range r.Confirmations {
 		s.confirmed[c.Cell] = append(s.confirmed[c.Cell], c)
 	}

@@ -60,7 +60,7 @@ func (c *Cells) Status() Status {
 			longest = max(longest, keep)
 		}
 	}
-	out.Asked = s.asked(c.opt.Self, longest, c.opt.Now())
+	out.Asked = s.asked(c.opt.Self, longest, s.clock(c.opt.Now()))
 	return out
 }
 

@@ -34,6 +34,7 @@ type CellKeeper interface {
 type CellRecord struct {
 	Maps          []CellMap // by number, without a gap
 	Confirmations []CellConfirmation
+	Now           time.Time // the database's clock, when it was read
 }
 
 // CellMap is a map of cells under its number. What it says is known to package cells.

@@ -56,6 +56,9 @@ func (s *Store) CellRecord(ctx context.Context) (r journal.CellRecord, err error
 				return c, row.Scan(&c.Cell, &c.Number, &c.At)
 			})
 	}
+	if err == nil {
+		err = s.pool.QueryRow(ctx, `SELECT now()`).Scan(&r.Now)
+	}
 	return r, failed("reading the maps of cells", err)
 }
 
