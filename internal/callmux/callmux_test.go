@@ -266,16 +266,20 @@ func TestSilenceIsTheEnd(t *testing.T) {
 		if _, err := p.Call(t.Context(), []byte("slow")); err != nil {
 			t.Errorf("a slow call: %v", err)
 		}
-		near, far := net.Pipe()
-		go io.Copy(io.Discard, far) // which takes everything, and says nothing
-		vanished := NewClient(func(context.Context) (io.ReadWriteCloser, error) { return near, nil }, 1<<20)
-		defer vanished.Close()
-		began := time.Now()
-		if _, err := vanished.Call(t.Context(), []byte("x")); !errors.Is(err, ErrBroken) {
-			t.Errorf("a call of nobody: %v", err)
-		}
-		if took := time.Since(began); took < silence || took > silence+pingAfter {
-			t.Errorf("it was given up after %s", took)
+		for _, size := range []int{1, 1 << 20} {
+			near, far := net.Pipe()
+			go io.Copy(io.Discard, far) // which takes everything, and says nothing
+			vanished := NewClient(func(context.Context) (io.ReadWriteCloser, error) { return near, nil }, 1<<20)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			began := time.Now()
+			if _, err := vanished.Call(ctx, make([]byte, size)); !errors.Is(err, ErrBroken) {
+				t.Errorf("a call of nobody: %v", err)
+			}
+			if took := time.Since(began); took < silence || took > silence+pingAfter {
+				t.Errorf("%d bytes: it was given up after %s", size, took)
+			}
+			cancel()
+			vanished.Close()
 		}
 	})
 }

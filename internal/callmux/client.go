@@ -118,7 +118,7 @@ func (c *Client) free(ctx context.Context) (*link, error) {
 		l.retire()
 	}
 	c.mu.Unlock()
-	return c.open(ctx, true)
+	return c.open(ctx)
 }
 
 func (c *Client) giveBack(l *link) {
@@ -172,7 +172,7 @@ func (c *Client) shared(ctx context.Context, n int) (*link, error) {
 
 // connect makes a connection for all that wait.
 func (c *Client) connect(d *dialing) {
-	l, err := c.open(context.Background(), false)
+	l, err := c.open(context.Background())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d.err = err; err == nil {
@@ -183,7 +183,7 @@ func (c *Client) connect(d *dialing) {
 }
 
 // open makes a connection.
-func (c *Client) open(ctx context.Context, alone bool) (*link, error) {
+func (c *Client) open(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := c.dial(ctx)
@@ -201,7 +201,7 @@ func (c *Client) open(ctx context.Context, alone bool) (*link, error) {
 		l.close(errors.New("the client is closed"))
 		return nil, fmt.Errorf("%w: the client is closed", ErrUnreached)
 	}
-	go l.write(alone)
+	go l.write(false)
 	go l.watch()
 	go func() {
 		l.read()

@@ -141,12 +141,13 @@ func (w *wire) send(ctx context.Context, kind byte, id uint32, payload ...[]byte
 	}
 }
 
-// write writes what is queued until the connection ends. Where progress counts, what is written says that it is alive.
+// write writes what is queued until the connection ends. A large payload that is taken says that the connection is alive, and so
+// does all else where progress counts; a ping alone must not.
 func (w *wire) write(progress bool) {
 	var buf []byte
 	watch := time.AfterFunc(time.Hour, func() { w.close(errors.New("the other side takes nothing")) })
 	defer watch.Stop()
-	out := func(p []byte) bool {
+	out := func(p []byte, progress bool) bool {
 		for len(p) > 0 {
 			n := min(len(p), 64<<10)
 			watch.Reset(stalled)
@@ -183,11 +184,11 @@ func (w *wire) write(progress bool) {
 			if len(next) == 0 {
 				break
 			}
-			if !out(next) {
+			if !out(next, progress) {
 				return
 			}
 			for _, p := range large {
-				if !out(p) {
+				if !out(p, true) {
 					return
 				}
 			}
