@@ -18,7 +18,7 @@ import (
 var (
 	lasts   = flag.Duration("year", 20*time.Second, "for how long plans are drawn and played")
 	from    = flag.Uint64("seed", 0, "the first seed; 0: another one each time")
-	shrinks = flag.Int("shrinks", 300, "how many smaller plans are tried")
+	shrinks = flag.Int("shrinks", 300, "how many smaller plans are tried, for as long as plans are drawn at most")
 	keep    = flag.Bool("keep", false, "write a plan that breaks a law into testdata")
 	only    = flag.Bool("one", false, "play the plan of the seed alone, and print its trace")
 )
@@ -70,8 +70,12 @@ func found(t *testing.T, p *Plan, v *Verdict) {
 	t.Helper()
 	t.Logf("seed %d: %s", p.Seed, strings.Join(v.Broken, "\n"))
 	last, law := v, lawOf(v)
+	deadline := time.Now().Add(*lasts)
 	small := Shrink(p, *shrinks, func(q *Plan) bool {
 		for range 3 {
+			if time.Now().After(deadline) {
+				return false
+			}
 			if v := watched(t, q); lawOf(v) == law {
 				last = v
 				return true
