@@ -29,7 +29,6 @@ type ledger struct {
 	ids     map[int64]*record
 	harm    []harm // what disturbed
 	skewed  bool   // clocks differ by more than a second or two
-	calm    bool   // the quiet at the end has begun
 	paused  map[string]time.Time
 	retain  time.Duration
 	holders map[journal.DeliveryID]holder
@@ -72,7 +71,6 @@ type record struct {
 	at     time.Time
 	order  int // of becoming durable
 	to     []string
-	dead   map[string]time.Time
 	purged bool
 }
 
@@ -185,7 +183,7 @@ func (l *ledger) accepted(who string, batch []*journal.Record, results []journal
 			continue
 		}
 		at := ref{batch[i].Source, batch[i].Key}
-		rec := &record{id: r.ID, ref: at, event: name, at: time.Now(), order: len(l.ids), to: slices.Clone(batch[i].Destinations), dead: map[string]time.Time{}}
+		rec := &record{id: r.ID, ref: at, event: name, at: time.Now(), order: len(l.ids), to: slices.Clone(batch[i].Destinations)}
 		l.ids[r.ID] = rec
 		for _, to := range batch[i].Hold {
 			id := journal.DeliveryID{EventID: r.ID, Destination: to}
@@ -230,7 +228,6 @@ func (l *ledger) finished(who string, outcomes []journal.Outcome, applied []bool
 		}
 		id := journal.DeliveryID{EventID: o.EventID, Destination: o.Destination}
 		if applied[i] && o.State == journal.Dead {
-			rec.dead[o.Destination] = time.Now()
 			if l.given[id] < attempts && o.Status != 410 && time.Since(rec.at) < 6*24*time.Hour {
 				l.breaksLocked("losing is worse", "%s is given up at %s after %d attempts of %d: %s", rec.event, o.Destination, l.given[id], attempts, o.Error)
 			}
@@ -260,7 +257,7 @@ func (l *ledger) openWork() map[journal.DeliveryID]journal.State {
 }
 
 // purged checks what a step of a purge has left.
-func (l *ledger) purged(who string, p journal.Purge, purged journal.Purged, _ map[journal.DeliveryID]journal.State) {
+func (l *ledger) purged(who string, p journal.Purge, purged journal.Purged, before map[journal.DeliveryID]journal.State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if purged.Deleted > 0 {
@@ -269,6 +266,12 @@ func (l *ledger) purged(who string, p journal.Purge, purged journal.Purged, _ ma
 	}
 	if p.Kind != journal.KindIDs {
 		return
+	}
+	for id, state := range before { // what is dead nobody finishes meanwhile
+		rec := l.ids[id.EventID]
+		if _, there := l.store.Lookup(rec.ref.source, rec.ref.key); state == journal.Dead && rec.ref.key != "" && !there {
+			l.breaksLocked("open work is never purged", "%s forgot %s, which is dead at %s", who, rec.event, id.Destination)
+		}
 	}
 	for at, rec := range l.stored {
 		_, there := l.store.Lookup(at.source, at.key)

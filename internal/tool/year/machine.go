@@ -75,7 +75,7 @@ func (m *machine) kill(why string, rest time.Duration) {
 
 // supervise runs one process after another until the machine is over.
 func (m *machine) supervise() {
-	for number := 1; ; number++ {
+	for life := 1; ; life++ {
 		m.state.Lock()
 		for !m.wanted && !m.over {
 			m.changed.Wait()
@@ -84,7 +84,7 @@ func (m *machine) supervise() {
 			m.state.Unlock()
 			return
 		}
-		p := &process{machine: m, number: number, dead: make(chan struct{}), asked: make(chan struct{})}
+		p := &process{machine: m, life: life, dead: make(chan struct{}), asked: make(chan struct{})}
 		m.current, m.rest = p, time.Second
 		m.state.Unlock()
 		p.run()
@@ -99,15 +99,15 @@ func (m *machine) supervise() {
 // process is one run of a gateway.
 type process struct {
 	*machine
-	number int
-	dead   chan struct{}
-	death  sync.Once
-	asked  chan struct{}
-	ends   sync.Once
+	life  int // of the machine, from 1
+	dead  chan struct{}
+	death sync.Once
+	asked chan struct{}
+	ends  sync.Once
 }
 
 // identity is what it is called in the ledger.
-func (p *process) identity() string { return p.name + "/" + strconv.Itoa(p.number) }
+func (p *process) identity() string { return p.name + "/" + strconv.Itoa(p.life) }
 
 func (p *process) isDead() bool {
 	select {
@@ -149,7 +149,7 @@ func (p *process) run() {
 		return
 	}
 	p.count("process/starts")
-	p.log(p.name, fmt.Sprintf("process %d runs", p.number))
+	p.log(p.name, fmt.Sprintf("process %d runs", p.life))
 	select {
 	case <-p.dead:
 		p.tasks.Go(func() { // its goroutines end as well, and reach nothing meanwhile
@@ -170,10 +170,8 @@ func (p *process) run() {
 
 // load reads the configuration as it is at the moment.
 func (p *process) load() (*config.Config, error) {
-	return config.Load(config.Input{Path: "hookonce.yaml", Data: configuration(p.number0(), int(p.variant.Load())), Environ: environment, Now: p.now})
+	return config.Load(config.Input{Path: "hookonce.yaml", Data: configuration(p.number, int(p.variant.Load())), Environ: environment, Now: p.now})
 }
-
-func (p *process) number0() int { return p.machine.number }
 
 func (p *process) options() gateway.Options {
 	return gateway.Options{
