@@ -66,8 +66,8 @@ func (b *Batch) harmless() bool {
 	return !slices.ContainsFunc(b.queued.QueuedQueries, func(q *pgx.QueuedQuery) bool { return !queryOrChange(q.SQL) || rewritten(q.Arguments) })
 }
 
-// sendIn sends the batch, which has ended, in a handler's transaction. What may end that, and is not refused, is sent by itself,
-// because the server would commit what follows it in one message, and tx lets nothing pass after it.
+// sendIn sends the batch, which has ended, in a handler's transaction. What may end that is sent by itself, because the server
+// would commit what follows it in one message, and tx lets nothing pass after it.
 func (b *Batch) sendIn(ctx context.Context, tx pgx.Tx) error {
 	if b.harmless() {
 		return taken(tx.SendBatch(ctx, &b.queued).Close())
@@ -90,24 +90,6 @@ func rewritten(arguments []any) bool {
 		_, is := a.(pgx.QueryRewriter)
 		return is
 	})
-}
-
-// endsTransaction reports whether the statement begins or ends a transaction.
-func endsTransaction(query string) bool {
-	rest, _ := skipComments(query)
-	words := strings.Fields(strings.ToLower(strings.ReplaceAll(rest, ";", " ")))
-	if len(words) == 0 {
-		return false
-	}
-	switch words[0] {
-	case "begin", "start", "commit", "end", "abort":
-		return true
-	case "rollback":
-		return !slices.Contains(words, "to") // a savepoint
-	case "prepare":
-		return len(words) > 1 && words[1] == "transaction"
-	}
-	return false
 }
 
 // queryOrChange reports whether the query certainly is one statement, and one that only reads or changes rows. Procedures

@@ -184,7 +184,8 @@ func TestBatchRoundTrips(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a statement, nothing of the batch stays, and the attempt is on record.
+// Whatever is wrong with a statement, nothing of the batch stays, and the attempt is on record. What would end the transaction
+// is stopped before anything is committed, or what was committed is told.
 func TestBatchOfBadStatements(t *testing.T) {
 	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
 		mustExec(t, pool, `DROP TABLE IF EXISTS child, parent`)
@@ -194,22 +195,23 @@ func TestBatchOfBadStatements(t *testing.T) {
 		for name, tt := range map[string]struct {
 			query string
 			args  []any
+			state hookonce.State
 		}{
-			"it fails":                {"SELECT 1/0", nil},
-			"it is no SQL":            {"INSERT INTO nowhere VALUES (", nil},
-			"there is no table":       {"INSERT INTO nowhere VALUES (1)", nil},
-			"an argument is missing":  {"SELECT $1::int + $2::int", []any{1}},
-			"an argument has no form": {"SELECT $1::int", []any{make(chan int)}},
-			"the commit is refused":   {"INSERT INTO child VALUES (1)", nil},
-			"a procedure commits":     {"CALL commits()", nil},
-			"a block commits":         {"DO 'BEGIN COMMIT; END'", nil},
-			"a count is asserted":     {"WITH c AS (UPDATE parent SET id = 2 WHERE id = 1 RETURNING 1) SELECT 1 / count(*) FROM c", nil},
-			"ROLLBACK":                {"ROLLBACK", nil},
-			"ROLLBACK AND CHAIN":      {"/* c */ ROLLBACK AND CHAIN", nil},
-			"COMMIT":                  {"COMMIT", nil},
-			"COMMIT AND CHAIN":        {"-- c\nCOMMIT AND CHAIN", nil},
-			"VACUUM":                  {"VACUUM parent", nil},
-			"several statements":      {"SELECT 1; SELECT 1/0", nil},
+			"it fails":                {"SELECT 1/0", nil, hookonce.StateFailed},
+			"it is no SQL":            {"INSERT INTO nowhere VALUES (", nil, hookonce.StateFailed},
+			"there is no table":       {"INSERT INTO nowhere VALUES (1)", nil, hookonce.StateFailed},
+			"an argument is missing":  {"SELECT $1::int + $2::int", []any{1}, hookonce.StateFailed},
+			"an argument has no form": {"SELECT $1::int", []any{make(chan int)}, hookonce.StateFailed},
+			"the commit is refused":   {"INSERT INTO child VALUES (1)", nil, hookonce.StateFailed},
+			"a procedure commits":     {"CALL commits()", nil, hookonce.StateFailed},
+			"a block commits":         {"DO 'BEGIN COMMIT; END'", nil, hookonce.StateFailed},
+			"a count is asserted":     {"WITH c AS (UPDATE parent SET id = 2 WHERE id = 1 RETURNING 1) SELECT 1 / count(*) FROM c", nil, hookonce.StateFailed},
+			"ROLLBACK":                {"ROLLBACK", nil, hookonce.StateFailed},
+			"ROLLBACK AND CHAIN":      {"/* c */ ROLLBACK AND CHAIN", nil, hookonce.StateFailed},
+			"COMMIT":                  {"COMMIT", nil, hookonce.StateDone},
+			"COMMIT AND CHAIN":        {"-- c\nCOMMIT AND CHAIN", nil, hookonce.StateDone},
+			"VACUUM":                  {"VACUUM parent", nil, hookonce.StateFailed},
+			"several statements":      {"SELECT 1; SELECT 1/0", nil, hookonce.StateFailed},
 		} {
 			t.Run(name, func(t *testing.T) {
 				within := func(bad bool) (hookonce.Claim, error) {
@@ -227,10 +229,12 @@ func TestBatchOfBadStatements(t *testing.T) {
 				if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) && !strings.Contains(err.Error(), "08P01") || errors.Is(err, hookonce.ErrTraceLost) || c.Verdict != hookonce.Acquired {
 					t.Fatalf("%+v, %v", c, err)
 				}
-				mustBe(t, store, name, hookonce.StateFailed, "")
-				happened(t, pool, name, 0)
-				if c, err = within(false); err != nil || c.Verdict != hookonce.Acquired || c.Token != 2 {
-					t.Errorf("the next copy was answered %+v, %v", c, err)
+				mustBe(t, store, name, tt.state, "")
+				all := map[hookonce.State]int{hookonce.StateDone: 2}[tt.state]
+				happened(t, pool, name, all)
+				want := map[hookonce.State]hookonce.Verdict{hookonce.StateDone: hookonce.Duplicate, hookonce.StateFailed: hookonce.Acquired}[tt.state]
+				if c, err = within(false); err != nil || c.Verdict != want || want == hookonce.Acquired && c.Token != 2 {
+					t.Errorf("the next copy was answered %+v, %v; want %v", c, err, want)
 				}
 				happened(t, pool, name, 2)
 			})

@@ -50,7 +50,8 @@ func (s *Store) Batches() *BatchStore { return &BatchStore{s} }
 // error rolls back as well. A batch with such functions is sent as [Store.Within] would do it: BEGIN and claim, the statements,
 // COMMIT. So are an event that failed before, and one that somebody else is handling, for which it waits as [WithWait] says. So
 // is a batch with a statement that is none of INSERT, UPDATE, DELETE, MERGE, SELECT, VALUES and WITH, and then each statement is
-// sent by itself. One that ends the transaction fails. A duplicate takes three round trips.
+// sent by itself; what a statement that ends the transaction comes to is said in the documentation of the package. A duplicate
+// takes three round trips.
 //
 // Each duplicate that reaches the server is an ERROR in its log, which says that the event is not new, and pgx prepares the
 // statements of the batch again: it can be ended in no other way. [hookonce.Cached] keeps duplicates away.

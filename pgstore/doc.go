@@ -45,9 +45,10 @@
 // # The end of the transaction
 //
 // The store ends the transaction when the handler returns: Commit and Rollback of the [pgx.Tx] that a handler has
-// refuse, and so do batches with a statement that does it. A handler that does it with a statement by itself (ROLLBACK AND
-// CHAIN, COMMIT; BEGIN) is noticed by the number of the transaction, which travels with the COMMIT in one round trip unless all
-// that was sent was INSERT, UPDATE, DELETE, MERGE, SELECT, VALUES and WITH:
+// refuse, and so do batches of several statements unless each is known to leave the transaction open: a name of a prepared
+// statement is not, nor a text of several statements; send these by themselves. A handler that ends it with a statement by
+// itself (ROLLBACK AND CHAIN, COMMIT; BEGIN) is noticed by the number of the transaction, which travels with the COMMIT in one
+// round trip:
 //
 //   - after a rollback nothing is stored, further statements through the [pgx.Tx] are refused, and the attempt failed;
 //   - after a commit the rest is committed as well, so that nothing gets lost, the copy that comes next is a duplicate,

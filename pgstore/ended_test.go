@@ -75,12 +75,21 @@ func TestHandlerEndsTheTransaction(t *testing.T) {
 	})
 }
 
-// The store looks also where it does not see what is sent: through the connection, or rewritten.
+// The store looks whatever way a statement went: through the connection, also that of rows, or rewritten.
 func TestUnseenEndsOfTheTransaction(t *testing.T) {
 	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
 		for name, end := range map[string]func(ctx context.Context, tx pgx.Tx, statement string) error{
 			"connection": func(ctx context.Context, tx pgx.Tx, statement string) error {
 				_, err := tx.Conn().Exec(ctx, statement)
+				return err
+			},
+			"connection of rows": func(ctx context.Context, tx pgx.Tx, statement string) error {
+				rows, err := tx.Query(ctx, "SELECT 1")
+				if err != nil {
+					return err
+				}
+				rows.Close()
+				_, err = rows.Conn().Exec(ctx, statement)
 				return err
 			},
 			"rewritten": func(ctx context.Context, tx pgx.Tx, statement string) error {
@@ -111,27 +120,40 @@ func TestUnseenEndsOfTheTransaction(t *testing.T) {
 	})
 }
 
-// What follows a ROLLBACK in one message would be stored without the claim.
+// What follows a ROLLBACK in one message would be stored without the claim. A handler that hides the refusal has done nothing.
 func TestBatchOfAHandlerEndsNoTransaction(t *testing.T) {
 	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
-		for i, statement := range []string{"ROLLBACK", "-- c\nrollback and chain;", "COMMIT", "ABORT", "END;", "PREPARE TRANSACTION 'a'", "BEGIN", "START TRANSACTION"} {
-			key := fmt.Sprint("batch ", i)
-			_, err := store.Within(t.Context(), request(key), func(tx pgx.Tx, _ hookonce.Claim) error {
-				var b pgx.Batch
-				b.Queue("INSERT INTO effects VALUES ($1)", statement)
-				b.Queue(statement)
-				b.Queue("INSERT INTO effects VALUES ($1)", statement)
-				return tx.SendBatch(t.Context(), &b).Close()
-			})
-			if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
-				t.Errorf("%s: %v", statement, err)
+		for i, end := range []struct {
+			query     string
+			arguments []any
+		}{
+			{"ROLLBACK", nil}, {"-- c\nrollback and chain;", nil}, {"COMMIT", nil}, {"ABORT", nil}, {"END;", nil}, {"PREPARE TRANSACTION 'a'", nil},
+			{"PREPARE TRANSACTION'a'", nil}, {"BEGIN", nil}, {"START TRANSACTION", nil}, {"ROLLBACK/**/", nil}, {"ROLLBACK--x", nil},
+			{"ROLLBACK /* back to start */", nil}, {"/* /* */ */ ROLLBACK", nil}, {";/**/ROLLBACK", nil}, {"SELECT 1; ROLLBACK", nil},
+			{"undo", nil}, {"SELECT 1", []any{rewriter("ROLLBACK")}},
+		} {
+			for _, hidden := range []bool{false, true} {
+				key := fmt.Sprint("batch ", i, hidden)
+				_, err := store.Within(t.Context(), request(key), func(tx pgx.Tx, _ hookonce.Claim) error {
+					var b pgx.Batch
+					b.Queue("INSERT INTO effects VALUES ($1)", key)
+					b.Queue(end.query, end.arguments...)
+					b.Queue("INSERT INTO effects VALUES ($1)", key)
+					if err := tx.SendBatch(t.Context(), &b).Close(); !hidden {
+						return err
+					}
+					return nil
+				})
+				if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+					t.Errorf("%s, hidden %v: %v", end.query, hidden, err)
+				}
+				mustBe(t, store, key, hookonce.StateFailed, map[bool]string{false: "ends by itself", true: "the store refused"}[hidden])
+				happened(t, pool, key, 0)
 			}
-			mustBe(t, store, key, hookonce.StateFailed, "ends by itself")
-			happened(t, pool, statement, 0)
 		}
 		_, err := store.Within(t.Context(), request("savepoints"), func(tx pgx.Tx, _ hookonce.Claim) error {
 			var b pgx.Batch
-			for _, statement := range []string{"SAVEPOINT a", "INSERT INTO effects VALUES ('savepoints')", "ROLLBACK TO a", "RELEASE a"} {
+			for _, statement := range []string{"SAVEPOINT a", "INSERT INTO effects VALUES ('savepoints')", "ROLLBACK TO a", "ROLLBACK WORK TO SAVEPOINT a", "RELEASE a", "SET LOCAL work_mem = '4MB'", "LOCK TABLE effects IN SHARE MODE"} {
 				b.Queue(statement)
 			}
 			return tx.SendBatch(t.Context(), &b).Close()

@@ -3,6 +3,8 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -43,19 +45,6 @@ func (t handlerTx) usable(ctx context.Context) error {
 	return nil
 }
 
-// Conn implements [pgx.Tx]. What is sent through it is not seen.
-func (t handlerTx) Conn() *pgx.Conn {
-	t.work.unseen.Store(true)
-	return t.Tx.Conn()
-}
-
-// see looks whether the statement may have ended the transaction.
-func (t handlerTx) see(query string, arguments []any) {
-	if !queryOrChange(query) || rewritten(arguments) {
-		t.work.unseen.Store(true)
-	}
-}
-
 // Begin implements [pgx.Tx].
 func (t handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err := t.usable(ctx); err != nil {
@@ -76,16 +65,17 @@ func (t handlerTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns [
 	return t.Tx.CopyFrom(ctx, table, columns, rows)
 }
 
-// SendBatch implements [pgx.Tx].
+// SendBatch implements [pgx.Tx]. Several statements go only if each is known to leave the transaction open. Once a batch was
+// refused nothing is committed, also if the handler hides the error: the server knows of none.
 func (t handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if err := t.usable(ctx); err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
-	for _, q := range b.QueuedQueries {
-		if endsTransaction(q.SQL) { // what follows in the same message would be stored by itself
-			return pgx.FailedBatchResults(b, errNotYours)
+	for i, q := range b.QueuedQueries {
+		if len(b.QueuedQueries) > 1 && !staysInside(q.SQL, q.Arguments) { // what follows in the same message would be stored by itself
+			t.work.refused.Store(true)
+			return pgx.FailedBatchResults(b, fmt.Errorf("%w; statement %d of the batch may end it: send that by itself", errNotYours, i+1))
 		}
-		t.see(q.SQL, q.Arguments)
 	}
 	return t.Tx.SendBatch(ctx, b)
 }
@@ -95,7 +85,6 @@ func (t handlerTx) Prepare(ctx context.Context, name, sql string) (*pgconn.State
 	if err := t.usable(ctx); err != nil {
 		return nil, err
 	}
-	t.see(sql, nil)
 	return t.Tx.Prepare(ctx, name, sql)
 }
 
@@ -104,7 +93,6 @@ func (t handlerTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Co
 	if err := t.usable(ctx); err != nil {
 		return pgconn.CommandTag{}, err
 	}
-	t.see(sql, args)
 	return t.Tx.Exec(ctx, sql, args...)
 }
 
@@ -113,7 +101,6 @@ func (t handlerTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 	if err := t.usable(ctx); err != nil {
 		return pgx.FailedBatchResults(new(pgx.Batch), err).Query()
 	}
-	t.see(sql, args)
 	return t.Tx.Query(ctx, sql, args...)
 }
 
@@ -122,7 +109,6 @@ func (t handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Ro
 	if err := t.usable(ctx); err != nil {
 		return pgx.FailedBatchResults(new(pgx.Batch), err).QueryRow()
 	}
-	t.see(sql, args)
 	return t.Tx.QueryRow(ctx, sql, args...)
 }
 
@@ -143,4 +129,32 @@ func (s savepoint) Rollback(ctx context.Context) error {
 		return err
 	}
 	return s.Tx.Rollback(ctx)
+}
+
+// staysInside reports whether a statement, sent inside a transaction, certainly leaves it open. Of a prepared statement's name
+// that is not certain, nor of several statements in one text, nor where a comment may hide a word.
+func staysInside(query string, arguments []any) bool {
+	if rewritten(arguments) {
+		return false
+	}
+	if queryOrChange(query) {
+		return true
+	}
+	rest, ok := skipComments(query)
+	rest = strings.TrimRight(rest, "; \t\r\n")
+	if !ok || strings.Contains(rest, ";") || strings.Contains(rest, "--") || strings.Contains(rest, "/*") {
+		return false
+	}
+	words := strings.Fields(strings.ToLower(rest))
+	if len(words) < 2 {
+		return false
+	}
+	switch words[0] {
+	case "alter", "analyze", "call", "close", "comment", "copy", "create", "declare", "do", "drop", "explain", "fetch", "grant", "listen",
+		"lock", "move", "notify", "refresh", "release", "reset", "revoke", "savepoint", "set", "truncate", "unlisten":
+		return true
+	case "rollback":
+		return words[1] == "to" || len(words) > 2 && (words[1] == "work" || words[1] == "transaction") && words[2] == "to"
+	}
+	return false
 }

@@ -18,11 +18,11 @@ import (
 
 // work is a transaction that holds a claim, with its connection.
 type work struct {
-	conn   *pgxpool.Conn
-	tx     pgx.Tx
-	number int64       // of the transaction, by which it is known
-	over   atomic.Bool // the handler's part is over
-	unseen atomic.Bool // it may have ended the transaction by a statement
+	conn    *pgxpool.Conn
+	tx      pgx.Tx
+	number  int64       // of the transaction, by which it is known
+	over    atomic.Bool // the handler's part is over
+	refused atomic.Bool // a batch was not sent, so what the handler meant to do is not there
 }
 
 // numbered reads the transaction's number.
@@ -66,42 +66,29 @@ func (w *work) commit(ctx context.Context) error {
 	if err := w.committable(ctx); err != nil {
 		return err
 	}
-	if !w.unseen.Load() {
-		tag, err := w.conn.Exec(ctx, "commit")
-		return w.answered(tag, err)
-	}
-	return w.lookAndCommit(ctx)
-}
-
-// lookAndCommit commits, and looks in the same round trip whether the transaction is the one that holds the claim.
-func (w *work) lookAndCommit(ctx context.Context) error {
-	var intact, looked bool
-	var end pgconn.CommandTag
+	var intact, looked, committed bool
 	var b pgx.Batch
 	b.Queue(claimsql.Intact, w.number).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&intact)
 		looked = err == nil
 		return err
 	})
-	b.Queue("commit").Exec(func(tag pgconn.CommandTag) error { end = tag; return nil })
+	b.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
+		committed = tag.String() == "COMMIT"
+		return nil
+	})
 	err := w.conn.SendBatch(ctx, &b).Close()
-	if !looked && pgerror.InvalidText(err) {
-		return claimsql.ErrSwept
-	}
-	if err = w.answered(end, err); err == nil && !intact {
-		return claimsql.ErrCommitted
-	}
-	return err
-}
-
-// answered says what the answer to COMMIT means.
-func (w *work) answered(tag pgconn.CommandTag, err error) error {
 	switch {
-	case err == nil && tag.String() == "COMMIT":
+	case err == nil && committed:
 		w.tx = nil
+		if !intact {
+			return claimsql.ErrCommitted
+		}
 		return nil
 	case err == nil:
 		return fmt.Errorf("commit: %w", pgx.ErrTxCommitRollback)
+	case !looked && pgerror.InvalidText(err):
+		return claimsql.ErrSwept
 	case pgerror.NotCommitted(err):
 		return fmt.Errorf("commit: %w", err)
 	}
@@ -114,6 +101,8 @@ func (w *work) answered(tag pgconn.CommandTag, err error) error {
 func (w *work) committable(ctx context.Context) error {
 	conn := w.conn.Conn().PgConn()
 	switch {
+	case w.refused.Load():
+		return claimsql.ErrRefused
 	case conn.IsClosed():
 		return errors.New("the connection was lost before the commit")
 	case conn.IsBusy():
