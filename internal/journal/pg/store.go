@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +49,7 @@ type Store struct {
 	prefix   string // of the tables
 	channel  string // where processes notify each other
 	log      *slog.Logger
+	picking  sync.Map // by destination: why its work could not be picked, while it cannot
 	writer   int
 	divided  bool          // bodies and attempts are in partitions, which they are not on YugabyteDB
 	turn     chan struct{} // to change alerts: one at a time

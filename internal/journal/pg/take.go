@@ -31,12 +31,28 @@ func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wan
 			continue
 		}
 		picked, err := s.pick(ctx, t.only(w, len(work)), w)
-		if err != nil && len(work) == 0 {
+		s.pickTrouble(ctx, w.Destination, err)
+		switch {
+		case err != nil && len(work) == 0:
 			return nil, err
+		case err != nil:
+			return work, nil // which is leased by now, and would be nobody's
 		}
-		work = append(work, picked...) // what was taken before is leased by now, and whoever asks next hears of an error
+		work = append(work, picked...)
 	}
 	return work, nil
+}
+
+// pickTrouble says in the log that a destination's work cannot be picked, once for each cause: beside what was taken for others
+// nobody else would hear of it.
+func (s *Store) pickTrouble(ctx context.Context, destination string, err error) {
+	if err == nil {
+		s.picking.Delete(destination)
+		return
+	}
+	if last, told := s.picking.Swap(destination, err.Error()); !told || last != err.Error() {
+		s.log.WarnContext(ctx, "journal/pg: the work of a destination cannot be taken; trying again", "destination", destination, "error", err)
+	}
 }
 
 // pick takes in one transaction for a destination for which it is chosen what is taken. If the server gives that up, it

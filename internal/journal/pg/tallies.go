@@ -11,8 +11,9 @@ import (
 )
 
 // addTalliesSQL adds points if their batch is a new one. Who sends a batch again while it is still on its way waits for the
-// row of the process, and finds then that it was added. Rows that several processes add to are locked in one order. A minute
-// that is active already is active once: it counts in its hour only if its row was made here.
+// row of the process, and finds then that it was added. Rows that several processes add to are locked in one order, minutes
+// before hours: that the hours are made of what was returned for the minutes fixes it. A minute that is active already is
+// active once: it counts in its hour only if its row was made here.
 const addTalliesSQL = `WITH ` + durable + `, batch AS (
 	INSERT INTO {{.}}tally_writers AS last (process, seq, minute)
 	SELECT $1, $2::bigint, $3::timestamptz FROM durable
@@ -30,10 +31,13 @@ const addTalliesSQL = `WITH ` + durable + `, batch AS (
 	INSERT INTO {{.}}tallies AS kept (minute, source, destination, what, n)
 	SELECT minute, source, destination, what, n FROM point WHERE what <> 'active' ORDER BY minute, source, destination, what
 	ON CONFLICT (minute, source, destination, what) DO UPDATE SET n = kept.n + excluded.n
+	RETURNING minute, source, destination, what
+), made AS (
+	SELECT * FROM active UNION ALL SELECT * FROM minutes
 )
 INSERT INTO {{.}}tally_hours AS kept (hour, source, destination, what, n)
 SELECT date_trunc('hour', minute, 'UTC'), source, destination, what, sum(n)::bigint FROM point
-LEFT JOIN active AS made USING (minute, source, destination, what) WHERE what <> 'active' OR made.minute IS NOT NULL
+JOIN made USING (minute, source, destination, what)
 GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4
 ON CONFLICT (hour, source, destination, what) DO UPDATE SET n = kept.n + excluded.n`
 
