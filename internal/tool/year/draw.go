@@ -22,7 +22,7 @@ func Draw(seed uint64) *Plan {
 		}
 	}
 	for range d.IntN(3) {
-		d.plan.Later = append(d.plan.Later, pick(d, Span(time.Minute), Span(2*time.Hour), Span(8*24*time.Hour), Span(80*24*time.Hour), Span(95*24*time.Hour)))
+		d.plan.Later = append(d.plan.Later, pick(d, Span(time.Minute), Span(2*time.Hour), Span(8*24*time.Hour), Span(80*24*time.Hour), Span(95*24*time.Hour), Span(95*24*time.Hour)))
 	}
 	return d.plan.sorted()
 }
@@ -115,7 +115,7 @@ func (d *drawing) clock(at Span) {
 
 func (d *drawing) application(at Span) {
 	s := Step{At: at, On: pick(d, claiming, plain)}
-	switch s.Do = "application/" + pick(d, "fails", "fails", "gone", "slow", "slow", "dies", commitFails, commitLost, commitBefore, commitAfter); s.Do {
+	switch s.Do = "application/" + pick(d, "fails", "fails", "gone", "gone", "slow", "slow", "dies", commitFails, commitLost, commitBefore, commitAfter); s.Do {
 	case "application/fails":
 		s.N = pick(d, 1, 2, 5, 20, 60)
 	case "application/gone":

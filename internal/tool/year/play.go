@@ -207,7 +207,11 @@ func (w *world) heal() {
 
 // settleDown waits until nothing is open any more, for as long as clocks that were ahead may have leased it.
 func (w *world) settleDown() {
-	for until := time.Now().Add(maxSkew + time.Hour); time.Now().Before(until); time.Sleep(5 * time.Second) {
+	longest := 30 * time.Minute
+	if w.skewed {
+		longest += maxSkew
+	}
+	for until := time.Now().Add(longest); time.Now().Before(until); time.Sleep(5 * time.Second) {
 		open := false
 		for _, state := range w.openWork() {
 			open = open || state != journal.Dead
