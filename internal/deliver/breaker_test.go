@@ -254,6 +254,34 @@ func TestBreakerIgnoresLateFailures(t *testing.T) {
 	})
 }
 
+// A request that was under way when the destination fell ill is answered late, and asks for more time than the next
+// probe would leave. What comes in between goes back until then: due at once, it would come again at once, for as long
+// as the destination has asked for.
+func TestBreakerHeedsLateRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStandIn(t, guarded(), func(r *http.Request) (*http.Response, error) {
+			answer := status(503)
+			if r.Header.Get("Hookonce-Key") == "evt_0" {
+				<-time.After(5 * time.Second)
+				answer.Header.Set("Retry-After", "20")
+			}
+			return answer, nil
+		})
+		s.bring(piece(0), piece(1), piece(2), piece(3))
+		<-time.After(6 * time.Second)
+		if got := s.suspensions(); !slices.Equal(got, []time.Duration{10 * time.Second, 20 * time.Second}) {
+			t.Errorf("suspended for %v, want 10s, and 20s from the late answer on", got)
+		}
+		<-time.After(5 * time.Second) // the probe would be due
+		s.told()
+		s.bring(piece(10))
+		told := s.told()
+		if len(told) != 1 || told[0].State != journal.Pending || time.Until(told[0].Due) != 14*time.Second {
+			t.Errorf("handed back as %+v, want to be due in 14s", told)
+		}
+	})
+}
+
 // An event that is dropped as stale was not attempted: it neither shows that a destination has recovered nor uses
 // up the probe that finds out.
 func TestBreakerLearnsNothingFromStaleEvents(t *testing.T) {

@@ -189,9 +189,12 @@ func (h *health) failed(now time.Time, t *try, v retry.Judgement, cause string) 
 		}
 	}
 	switch {
+	case h.ill() && t.probe:
+		h.again(now, v.Signal)
 	case h.ill():
-		if t.probe {
-			h.again(now, v.Signal)
+		// An attempt from before, whose answer may ask for more time than the next probe leaves.
+		if h.busyTo.After(maxTime(now, h.until)) {
+			h.until, h.changed = h.busyTo, true
 		}
 	case h.shown(now, v.Signal):
 		h.enter(Ill, now)

@@ -42,6 +42,10 @@ var simulated = []mutant{
 		q.metrics.trips`,
 		`		q.metrics.trips`,
 		year},
+	{"late-retry-after-is-not-heeded", "gateway: work goes in circles while an ill destination has asked for more time", "internal/deliver/health.go",
+		`if h.busyTo.After(maxTime(now, h.until)) {`,
+		`if false {`,
+		[]test{{"./internal/deliver", "TestBreakerHeedsLateRetryAfter"}}},
 }
 
 // year is the search, and the plans that it has found.

@@ -174,6 +174,7 @@ func sent(batch []*journal.Record) []*journal.Record {
 func (d *disk) Accept(ctx context.Context, batch []*journal.Record, now, lease time.Time) ([]journal.Result, error) {
 	batch = sent(batch)
 	return call(ctx, d, "accept", func(ctx context.Context) ([]journal.Result, error) {
+		defer d.p.booking()()
 		results, err := d.Store.Accept(ctx, batch, now, lease)
 		if err == nil {
 			d.p.accepted(d.p.identity(), batch, results)
@@ -186,9 +187,12 @@ func (d *disk) Accept(ctx context.Context, batch []*journal.Record, now, lease t
 func (d *disk) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) ([]*journal.Work, error) {
 	want.Destinations = slices.Clone(want.Destinations)
 	return call(ctx, d, "take", func(ctx context.Context) ([]*journal.Work, error) {
+		done := d.p.booking()
 		work, err := d.Store.Take(ctx, now, lease, want)
-		if err == nil {
-			d.p.taken(d.p.identity(), work)
+		circling := err == nil && d.p.taken(d.p.identity(), work)
+		done()
+		if circling {
+			time.Sleep(time.Second)
 		}
 		return work, err
 	})
@@ -204,6 +208,7 @@ func (d *disk) Extend(ctx context.Context, held []journal.Held, lease time.Time)
 func (d *disk) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, error) {
 	outcomes = slices.Clone(outcomes)
 	return call(ctx, d, "finish", func(ctx context.Context) ([]bool, error) {
+		defer d.p.booking()()
 		applied, err := d.Store.Finish(ctx, outcomes)
 		if err == nil {
 			d.p.finished(d.p.identity(), outcomes, applied)
@@ -215,6 +220,7 @@ func (d *disk) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, 
 // Purge implements [journal.Store].
 func (d *disk) Purge(ctx context.Context, p journal.Purge) (journal.Purged, error) {
 	return call(ctx, d, "purge", func(ctx context.Context) (journal.Purged, error) {
+		defer d.p.booking()()
 		before := d.p.openWork()
 		purged, err := d.Store.Purge(ctx, p)
 		d.p.purged(d.p.name, p, purged, before)

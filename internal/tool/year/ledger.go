@@ -79,6 +79,7 @@ type holder struct {
 	who   string
 	token int64
 	at    time.Time
+	turns int // how often it was given away at that moment
 }
 
 func newLedger(store book) *ledger {
@@ -187,7 +188,7 @@ func (l *ledger) accepted(who string, batch []*journal.Record, results []journal
 		l.ids[r.ID] = rec
 		for _, to := range batch[i].Hold {
 			id := journal.DeliveryID{EventID: r.ID, Destination: to}
-			l.holders[id] = holder{who, 1, time.Now()}
+			l.holders[id] = holder{who, 1, time.Now(), 1}
 			l.given[id]++
 		}
 		if r.Status == journal.Unkeyed {
@@ -201,16 +202,28 @@ func (l *ledger) accepted(who string, batch []*journal.Record, results []journal
 	}
 }
 
-// taken books what a store has given to a process.
-func (l *ledger) taken(who string, work []*journal.Work) {
+// circles is how often a delivery is given away at one moment before somebody says so.
+const circles = 100
+
+// taken books what a store has given to a process. It reports whether work goes in circles and no time passes: then nothing
+// else ever happens, unless whoever asks is held up.
+func (l *ledger) taken(who string, work []*journal.Work) (circling bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range work {
 		id := journal.DeliveryID{EventID: w.EventID, Destination: w.Destination}
-		l.holders[id] = holder{who, w.Token, time.Now()}
+		h := holder{who, w.Token, time.Now(), 1}
+		if before := l.holders[id]; before.at.Equal(h.at) {
+			h.turns += before.turns
+		}
+		l.holders[id] = h
 		l.given[id]++
+		if circling = circling || h.turns >= circles; h.turns == circles {
+			l.breaksLocked("nothing goes in circles", "%s takes %s for %s and hands it back %d times at one moment", who, named(w.Body), w.Destination, circles)
+		}
 		l.logLocked(who, fmt.Sprintf("takes %s for %s, token %d", named(w.Body), w.Destination, w.Token))
 	}
+	return circling
 }
 
 // finished books outcomes that are durable.

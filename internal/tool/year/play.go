@@ -47,6 +47,7 @@ type world struct {
 	healed   atomic.Bool
 	night    atomic.Int64 // until when no gateway runs, in Unix nanoseconds
 	tasks    sync.WaitGroup
+	books    chan struct{} // see booking
 	quiet    chan struct{} // closed when nothing is disturbed any more
 	admin    *http.Client
 }
@@ -84,7 +85,7 @@ func newWorld(p *Plan, store book) *world {
 	l := newLedger(store)
 	l.retain = 90 * 24 * time.Hour
 	w := &world{ledger: l, network: newNetwork(l), plan: p, apps: map[string]*application{}, senders: map[string]*sender{},
-		hub: hub{rings: map[chan struct{}]bool{}}, quiet: make(chan struct{})}
+		hub: hub{rings: map[chan struct{}]bool{}}, quiet: make(chan struct{}), books: make(chan struct{}, 1)}
 	for i := range p.Gateways {
 		w.machines = append(w.machines, w.newMachine(i))
 	}
@@ -99,6 +100,13 @@ func newWorld(p *Plan, store book) *world {
 		return w.network.dial(ctx, "operator", "operator", address)
 	}}}
 	return w
+}
+
+// booking begins what a store does and the ledger books as one, and returns its end: nobody sees the one without the other. It
+// is no mutex, for which the time of a bubble would not wait.
+func (w *world) booking() (end func()) {
+	w.books <- struct{}{}
+	return func() { <-w.books }
 }
 
 // writer is the number of a process among those that make identifiers.
