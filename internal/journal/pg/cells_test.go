@@ -231,6 +231,64 @@ func TestNothingIsAcceptedUnderAnOldMap(t *testing.T) {
 	}
 }
 
+// A new map waits for what has passed the fence and is not committed: it may be asked for as soon as the map is stored.
+func TestAMapWaitsForWhatIsBeingAccepted(t *testing.T) {
+	t.Parallel()
+	dsn, ctx := pgtest.DSN(t), t.Context()
+	s := open(t, dsn, "")
+	mustRaise(t, s, 1)
+	holder, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(ctx)
+	for _, text := range []string{
+		`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END'`,
+		`CREATE TRIGGER hold BEFORE INSERT ON hookonce.events FOR EACH ROW EXECUTE FUNCTION hold()`,
+		`SELECT pg_advisory_lock(7)`,
+	} {
+		if _, err := holder.Exec(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiting := func(event string, want int) {
+		t.Helper()
+		for n := 0; n < want; {
+			if err := holder.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1`, event).Scan(&n); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+	type answer struct {
+		results []journal.Result
+		err     error
+	}
+	accepted, raised := make(chan answer, 1), make(chan error, 1)
+	go func() {
+		results, err := s.Accept(ctx, []*journal.Record{placed(1, "evt_1", 1)}, time.Now(), time.Now())
+		accepted <- answer{results, err}
+	}()
+	waiting("advisory", 1)
+	go func() { raised <- s.RaiseCellMap(ctx, "eu", cellMaps(2), nil) }()
+	blocked := make(chan struct{})
+	go func() { waiting("relation", 1); close(blocked) }()
+	select {
+	case err := <-raised:
+		t.Fatalf("the map did not wait (%v)", err)
+	case <-blocked:
+	}
+	if _, err := holder.Exec(ctx, `SELECT pg_advisory_unlock(7)`); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-accepted; a.err != nil || a.results[0].Status != journal.Accepted {
+		t.Errorf("%+v", a)
+	}
+	if err := <-raised; err != nil {
+		t.Error(err)
+	}
+}
+
 // What the page lists is enough for a gateway in a cell, which does not own the tables.
 func TestCellRights(t *testing.T) {
 	t.Parallel()

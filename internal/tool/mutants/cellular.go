@@ -9,5 +9,5 @@ var cellular = []mutant{
 	{"map-does-not-wait", "cells: a map is stored while events are being accepted under the one before", "internal/journal/pg/cells.go",
 		"strconv.FormatInt(number, 10) + ` FOR SHARE), `",
 		"strconv.FormatInt(number, 10) + `), `",
-		[]test{{"./internal/journal/pg", "TestNothingIsAcceptedUnderAnOldMap|TestCellMaps"}}},
+		[]test{{"./internal/journal/pg", "TestAMapWaitsForWhatIsBeingAccepted"}}},
 }

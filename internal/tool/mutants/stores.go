@@ -85,6 +85,16 @@ var stores = []mutant{
 		err = failed
 	}`,
 		[]test{{"./pgstore", "TestConformance"}}},
+	{"ended-by-the-handler", "7. a handler rolls the transaction back by a statement, and its event counts as done", "pgstore/work.go",
+		`looked = err == nil
+		return err`,
+		`looked, intact = err == nil, true
+		return nil`,
+		[]test{{"./pgstore", "TestHandlerEndsTheTransaction"}, {"./pgstore", "TestUnseenEndsOfTheTransaction"}}},
+	{"refused-batch-is-done", "7. a handler hides that its batch was refused, and its event counts as done", "pgstore/work.go",
+		`case w.refused.Load():`,
+		`case false:`,
+		[]test{{"./pgstore", "TestBatchOfAHandlerEndsNoTransaction"}}},
 	{"unknown-commit-is-a-failure", "10. a commit whose answer was lost counts as one that was not made", "pgstore/work.go",
 		`return fmt.Errorf("commit: %w: %w", hookonce.ErrUnknownOutcome, err)
 }`,
