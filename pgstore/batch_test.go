@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -184,8 +186,7 @@ func TestBatchRoundTrips(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a statement, nothing of the batch stays, and the attempt is on record. What would end the transaction
-// is stopped before anything is committed, or what was committed is told.
+// Whatever is wrong with a statement, nothing of the batch stays, and the attempt is on record.
 func TestBatchOfBadStatements(t *testing.T) {
 	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
 		mustExec(t, pool, `DROP TABLE IF EXISTS child, parent`)
@@ -195,23 +196,29 @@ func TestBatchOfBadStatements(t *testing.T) {
 		for name, tt := range map[string]struct {
 			query string
 			args  []any
-			state hookonce.State
+			says  string
 		}{
-			"it fails":                {"SELECT 1/0", nil, hookonce.StateFailed},
-			"it is no SQL":            {"INSERT INTO nowhere VALUES (", nil, hookonce.StateFailed},
-			"there is no table":       {"INSERT INTO nowhere VALUES (1)", nil, hookonce.StateFailed},
-			"an argument is missing":  {"SELECT $1::int + $2::int", []any{1}, hookonce.StateFailed},
-			"an argument has no form": {"SELECT $1::int", []any{make(chan int)}, hookonce.StateFailed},
-			"the commit is refused":   {"INSERT INTO child VALUES (1)", nil, hookonce.StateFailed},
-			"a procedure commits":     {"CALL commits()", nil, hookonce.StateFailed},
-			"a block commits":         {"DO 'BEGIN COMMIT; END'", nil, hookonce.StateFailed},
-			"a count is asserted":     {"WITH c AS (UPDATE parent SET id = 2 WHERE id = 1 RETURNING 1) SELECT 1 / count(*) FROM c", nil, hookonce.StateFailed},
-			"ROLLBACK":                {"ROLLBACK", nil, hookonce.StateFailed},
-			"ROLLBACK AND CHAIN":      {"/* c */ ROLLBACK AND CHAIN", nil, hookonce.StateFailed},
-			"COMMIT":                  {"COMMIT", nil, hookonce.StateDone},
-			"COMMIT AND CHAIN":        {"-- c\nCOMMIT AND CHAIN", nil, hookonce.StateDone},
-			"VACUUM":                  {"VACUUM parent", nil, hookonce.StateFailed},
-			"several statements":      {"SELECT 1; SELECT 1/0", nil, hookonce.StateFailed},
+			"it fails":                {"SELECT 1/0", nil, "22012"},
+			"it is no SQL":            {"INSERT INTO nowhere VALUES (", nil, "42601"},
+			"there is no table":       {"INSERT INTO nowhere VALUES (1)", nil, "42P01"},
+			"an argument is missing":  {"SELECT $1::int + $2::int", []any{1}, "argument|parameter"},
+			"an argument has no form": {"SELECT $1::int", []any{make(chan int)}, "chan int"},
+			"the commit is refused":   {"INSERT INTO child VALUES (1)", nil, "23503"},
+			"a procedure commits":     {"CALL commits()", nil, "2D000"},
+			"a block commits":         {"DO 'BEGIN COMMIT; END'", nil, "2D000|semicolon"},
+			"a count is asserted":     {"WITH c AS (UPDATE parent SET id = 2 WHERE id = 1 RETURNING 1) SELECT 1 / count(*) FROM c", nil, "22012"},
+			"ROLLBACK":                {"ROLLBACK", nil, "ends by itself"},
+			"ROLLBACK AND CHAIN":      {"/* c */ ROLLBACK AND CHAIN", nil, "ends by itself"},
+			"ROLLBACK after comments": {"/* /*/ select 1 */ */ ROLLBACK", nil, "ends by itself"},
+			"COMMIT":                  {"COMMIT", nil, "ends by itself"},
+			"COMMIT AND CHAIN":        {"-- c\nCOMMIT AND CHAIN", nil, "ends by itself"},
+			"CALL after comments":     {"/* /*/ select 1 */ */ CALL commits()", nil, "2D000"},
+			"VACUUM":                  {"VACUUM parent", nil, "25001"},
+			"several statements":      {"SELECT 1; SELECT 1/0", nil, "42601|semicolon"},
+			"a rewritten statement":   {"SELECT 1", []any{pgx.NamedArgs{}, rewriter("COMMIT")}, "queue the statement that it makes"},
+			"a comment has no end":    {"INSERT INTO parent VALUES (1) /* note", nil, "42601"},
+			"a quote has no end":      {"INSERT INTO parent VALUES (1) RETURNING 'it", nil, "42601"},
+			"a tag has no end":        {"SELECT $a$", nil, "42601"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				within := func(bad bool) (hookonce.Claim, error) {
@@ -229,12 +236,13 @@ func TestBatchOfBadStatements(t *testing.T) {
 				if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) && !strings.Contains(err.Error(), "08P01") || errors.Is(err, hookonce.ErrTraceLost) || c.Verdict != hookonce.Acquired {
 					t.Fatalf("%+v, %v", c, err)
 				}
-				mustBe(t, store, name, tt.state, "")
-				all := map[hookonce.State]int{hookonce.StateDone: 2}[tt.state]
-				happened(t, pool, name, all)
-				want := map[hookonce.State]hookonce.Verdict{hookonce.StateDone: hookonce.Duplicate, hookonce.StateFailed: hookonce.Acquired}[tt.state]
-				if c, err = within(false); err != nil || c.Verdict != want || want == hookonce.Acquired && c.Token != 2 {
-					t.Errorf("the next copy was answered %+v, %v; want %v", c, err, want)
+				if !regexp.MustCompile(tt.says).MatchString(err.Error()) {
+					t.Errorf("%v does not say %q", err, tt.says)
+				}
+				mustBe(t, store, name, hookonce.StateFailed, "")
+				happened(t, pool, name, 0)
+				if c, err = within(false); err != nil || c.Verdict != hookonce.Acquired || c.Token != 2 {
+					t.Errorf("the next copy was answered %+v, %v", c, err)
 				}
 				happened(t, pool, name, 2)
 			})
@@ -297,6 +305,50 @@ func TestServerDiesDuringTheBatch(t *testing.T) {
 	mustBe(t, store, "evt_1", hookonce.StateFailed, "unknown")
 }
 
+// A copy that waits does the work when the owner gives the key up without a trace, or dies, however pgx talks to the server, and
+// whether or not it knows the statements by then.
+func TestBatchWaitsForAnOwnerThatGivesUp(t *testing.T) {
+	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			pool := open(t, pgtest.DSN(t), "default_query_exec_mode="+mode)
+			pgtest.Migrate(t, pool, "")
+			mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
+			store := pgstore.New(pool, pgstore.WithWait(time.Minute))
+			for i, giveUp := range []func(pgx.Tx){
+				func(tx pgx.Tx) { _ = tx.Rollback(t.Context()) },
+				func(tx pgx.Tx) { mustExec(t, pool, "SELECT pg_terminate_backend($1)", int(tx.Conn().PgConn().PID())) },
+				func(tx pgx.Tx) { _ = tx.Rollback(t.Context()) },
+			} {
+				key := fmt.Sprint("evt_", i)
+				tx, err := pool.Begin(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := store.ClaimTx(t.Context(), tx, request(key)); err != nil {
+					t.Fatal(err)
+				}
+				result := make(chan error, 1)
+				go func() {
+					c, err := store.Batches().Within(t.Context(), request(key), func(b *pgstore.Batch, _ hookonce.Claim) error {
+						b.Queue("INSERT INTO effects VALUES (@id)", pgx.NamedArgs{"id": key})
+						return nil
+					})
+					result <- errors.Join(err, c.Verdict.Err())
+				}()
+				awaitWaiting(t, pool)
+				giveUp(tx)
+				if err := <-result; err != nil {
+					t.Errorf("%s: %v", key, err)
+				}
+				_ = tx.Rollback(t.Context())
+				happened(t, pool, key, 1)
+				mustBe(t, store, key, hookonce.StateDone, "")
+			}
+		})
+	}
+}
+
 // A copy waits for one that holds the key in a transaction, and both doors see the same claims.
 func TestBatchBesideATransaction(t *testing.T) {
 	store, pool := newStore(t, pgstore.WithWait(time.Minute))
@@ -330,7 +382,8 @@ func TestBatchIsOverAfterTheHandler(t *testing.T) {
 	if _, err := store.Batches().ClaimTx(t.Context(), kept, request("evt_2")); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("ClaimTx: %v", err)
 	}
-	if err := store.Batches().Commit(t.Context(), kept); !errors.Is(err, pgx.ErrTxClosed) {
+	own := pgstore.NewBatch()
+	if err := errors.Join(store.Batches().Commit(t.Context(), own), store.Batches().Commit(t.Context(), own)); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("Commit: %v", err)
 	}
 	defer func() {
@@ -341,22 +394,90 @@ func TestBatchIsOverAfterTheHandler(t *testing.T) {
 	kept.Queue("SELECT 1")
 }
 
+// A handler's batch is committed with its claim, and not by the handler: the statements would be carried out twice.
+func TestBatchIsNotTheHandlersToCommit(t *testing.T) {
+	store, pool := newStore(t)
+	s := store.Batches()
+	commits := func(heeds bool) func(*pgstore.Batch, hookonce.Claim) error {
+		return func(b *pgstore.Batch, c hookonce.Claim) error {
+			err := errors.Join(queueEffect("evt_1")(b, c), s.Commit(t.Context(), b))
+			if err == nil || !strings.Contains(err.Error(), "sent by itself when the handler returns") {
+				t.Errorf("attempt %d: Commit: %v", c.Token, err)
+			}
+			if heeds {
+				return err
+			}
+			return nil
+		}
+	}
+	for _, tt := range []struct {
+		heeds   bool
+		effects int
+	}{{true, 0}, {true, 0}, {false, 1}, {false, 1}} {
+		if c, err := s.Within(t.Context(), request("evt_1"), commits(tt.heeds)); (err != nil) != tt.heeds {
+			t.Errorf("%+v, %v", c, err)
+		}
+		happened(t, pool, "evt_1", tt.effects)
+	}
+}
+
+// What a handler claims besides its event is read on the connection that its attempt has by then: a pool of one is enough. The
+// event's own key is taken.
+func TestBatchClaimsMore(t *testing.T) {
+	pool := open(t, pgtest.DSN(t), "pool_max_conns=1")
+	pgtest.Migrate(t, pool, "")
+	mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
+	s := pgstore.New(pool).Batches()
+	declined := errors.New("declined")
+	within := func(key string, outcome error, verdicts ...hookonce.Verdict) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		var got []hookonce.Verdict
+		_, err := s.Within(ctx, request(key), func(b *pgstore.Batch, c hookonce.Claim) error {
+			for _, key := range []string{key, "shared", "shared"} {
+				more, err := s.ClaimTx(ctx, b, request(key))
+				if err != nil {
+					return err
+				}
+				got = append(got, more.Verdict)
+			}
+			if got[len(got)-2] == hookonce.Acquired {
+				b.Queue("INSERT INTO effects VALUES ('shared')")
+			}
+			return outcome
+		})
+		if !errors.Is(err, outcome) || !slices.Equal(got, verdicts) {
+			t.Errorf("%s: %v, verdicts %v; want %v, %v", key, err, got, outcome, verdicts)
+		}
+	}
+	const won, had = hookonce.Acquired, hookonce.Duplicate
+	within("evt_1", declined, had, won, had)
+	within("evt_1", declined, had, won, had, had, won, had) // ahead, and as the second attempt
+	within("evt_1", nil, had, won, had, had, won, had)
+	within("evt_2", declined, had, had, had)
+	within("evt_2", nil, had, had, had, had, had, had)
+	happened(t, pool, "shared", 1)
+}
+
 // Only what certainly is one statement that cannot end a transaction goes without BEGIN and COMMIT.
 func TestBatchIsPlain(t *testing.T) {
 	for query, want := range map[string]bool{
 		"INSERT INTO t VALUES (1)": true, "  update t set a = 1 ;\n": true, "Delete from t": true, "MERGE INTO t": true, "select 1": true,
 		"VALUES (1)": true, "WITH a AS (SELECT 1) SELECT * FROM a": true, "-- name: Add :exec\nINSERT INTO t VALUES (1)": true,
-		"/* a */ -- b\r/* c */select 1": true, "SELECT'a'": true, "INSERT\nINTO t VALUES (1)": true,
+		"/* a */ -- b\r/* c */select 1": true, "INSERT\nINTO t VALUES (1)": true, "/**/ /***/select 1": true, "select(1)": true, "SELECT'a'": true, "select*from t": true,
 		"": false, ";": false, "COMMIT": false, "end": false, "CALL p()": false, "DO 'x'": false, "SELECT 1; COMMIT": false, "EXECUTE a": false,
 		"select_one": false, "insert2": false, "insert.a": false, "inserté": false, "select": false, "-- SELECT 1": false, "/* SELECT 1": false,
 		"/* /* */ COMMIT -- */ SELECT 1\nselect 1": false, "/* a */COMMIT": false, "(SELECT 1)": false, "PREPARE TRANSACTION 'a'": false,
+		"insert-payment": false, "with-tx": false, "select$x": false, "update:done": false, "select\u00a0x": false, "select ": false,
+		"/* /*/ select 1 */ */ COMMIT": false, "/* /* a */ */ select 1": false, "/*/ select 1": false, "/*/*/ select 1 */ COMMIT": false,
 		"VACUUM": false, "--\nBEGIN": false, "SET LOCAL a = 1": false, "EXPLAIN SELECT 1": false, "COPY t FROM STDIN": false,
 	} {
 		if got := pgstore.QueryOrChange(query); got != want {
 			t.Errorf("%q: %v, want %v", query, got, want)
 		}
 	}
-	for _, arguments := range [][]any{{rewriter("COMMIT")}, {rewriter("COMMIT"), 1}} {
+	for _, arguments := range [][]any{{rewriter("COMMIT")}, {rewriter("COMMIT"), 1}, {pgx.NamedArgs{}, rewriter("COMMIT")}, {pgx.StrictNamedArgs{}, rewriter("COMMIT"), 1}} {
 		b := pgstore.NewBatch()
 		b.Queue("SELECT 1", arguments...)
 		if pgstore.Plain(b) {

@@ -50,11 +50,15 @@ func (s *Store) Batches() *BatchStore { return &BatchStore{s} }
 // error rolls back as well. A batch with such functions is sent as [Store.Within] would do it: BEGIN and claim, the statements,
 // COMMIT. So are an event that failed before, and one that somebody else is handling, for which it waits as [WithWait] says. So
 // is a batch with a statement that is none of INSERT, UPDATE, DELETE, MERGE, SELECT, VALUES and WITH, and then each statement is
-// sent by itself; what a statement that ends the transaction comes to is said in the documentation of the package. A duplicate
-// takes three round trips.
+// sent by itself, and in [pgx.QueryExecModeSimpleProtocol] it is so with every batch. What is refused is said at [Batch.Queue]. A
+// duplicate takes three round trips.
 //
 // Each duplicate that reaches the server is an ERROR in its log, which says that the event is not new, and pgx prepares the
 // statements of the batch again: it can be ended in no other way. [hookonce.Cached] keeps duplicates away.
+//
+// A client that loses its power, or its network, with half of a batch sent keeps the key until the server notices: as far as
+// the server knows a statement is on its way, so no timeout of statements or transactions ends that. The server's
+// tcp_keepalives_idle, tcp_keepalives_interval and tcp_keepalives_count do, after two hours and more by default.
 //
 // When the connection is lost before the answer has come the error wraps [hookonce.ErrUnknownOutcome], and the next copy reads
 // the truth.
@@ -75,21 +79,21 @@ func (s *BatchStore) Within(ctx context.Context, req hookonce.ClaimRequest, fn f
 	}
 	return s.Store.Within(ctx, req, func(tx pgx.Tx, c hookonce.Claim) error {
 		if b == nil || c.Token != told.Token {
-			b = NewBatch()
+			b = lend(c, tx)
 			defer b.end() // also if fn panics
 			if err := fn(b, c); err != nil {
 				return err
 			}
 			b.end()
 		}
-		return b.sendIn(ctx, tx)
+		return b.sendIn(ctx, tx.(handlerTx))
 	})
 }
 
 // ahead runs fn with the claim of an event that was never seen, and returns what it queued. The batch is nil if it failed: then
 // the claim and the error are the answer, unless the error wraps errAnother.
 func (s *BatchStore) ahead(ctx context.Context, req hookonce.ClaimRequest, told hookonce.Claim, fn func(*Batch, hookonce.Claim) error) (b *Batch, c hookonce.Claim, err error) {
-	b = NewBatch()
+	b = lend(told, s.pool)
 	err = errors.New("the handler ended its goroutine")
 	returned := false
 	defer func() {
@@ -105,6 +109,9 @@ func (s *BatchStore) ahead(ctx context.Context, req hookonce.ClaimRequest, told 
 		b = nil
 		if c, err = s.declined(ctx, req, told, cause); errors.Is(err, errAnother) && !returned {
 			c, err = s.Store.Within(ctx, req, func(pgx.Tx, hookonce.Claim) error { return cause })
+			if err != nil && c.Key == "" {
+				c, err = told, untraced(told, cause, err)
+			}
 		}
 		if p != nil && errors.Is(err, cause) {
 			panic(p)
@@ -121,10 +128,18 @@ func (s *BatchStore) declined(ctx context.Context, req hookonce.ClaimRequest, to
 		return told, s.failed(ctx, told, cause)
 	}
 	c, err := s.other(ctx, s.pool, req)
-	if errors.Is(err, hookonce.ErrNotFound) {
+	switch {
+	case errors.Is(err, hookonce.ErrNotFound):
 		return told, s.failed(ctx, told, cause)
+	case err != nil && c.Key == "": // nothing was found out
+		return told, untraced(told, cause, err)
 	}
 	return c, err
+}
+
+// untraced says that an attempt failed with cause, and that err kept that from being recorded.
+func untraced(c hookonce.Claim, cause, err error) error {
+	return fmt.Errorf("pgstore: %s: attempt %d: %w (%w: %w)", c.Ref, c.Token, cause, hookonce.ErrTraceLost, err)
 }
 
 // unseen returns the claim of an event that was never seen.
@@ -152,25 +167,34 @@ func (s *BatchStore) send(ctx context.Context, req hookonce.ClaimRequest, told h
 		return hookonce.Claim{}, wrap("claim", req.Ref, s.watch.Explain(ctx, s.size, s.waits, err))
 	}
 	defer conn.Release()
+	if simpleProtocol(conn.Conn()) {
+		return told, errAnother
+	}
 	var all pgx.Batch
-	claimed := told.Key == ""
+	claimed, done := told.Key == "", 0
 	if !claimed {
 		all.Queue(s.sql.FreshOrFail, told.Source, told.Key, told.Type, told.Digest, told.UpdatedAt).Exec(func(pgconn.CommandTag) error {
 			claimed = true
 			return nil
 		})
 	}
-	all.QueuedQueries = append(all.QueuedQueries, b.queued.QueuedQueries...)
+	all.QueuedQueries = append(all.QueuedQueries, b.counted(&done)...)
 	err = conn.SendBatch(ctx, &all).Close()
 	switch {
 	case err == nil:
 		return told, nil
 	case !claimed && says(err, claimsql.NotFresh):
+		if conn.Conn().IsClosed() {
+			conn.Release()
+			return s.other(ctx, s.pool, req)
+		}
 		return s.other(ctx, conn, req)
 	case !claimed && pgerror.NotCommitted(err), unsent(conn.Conn(), err):
 		return told, errAnother // which also finds out what was wrong
-	case pgerror.NotCommitted(err):
-		return told, s.failed(ctx, told, taken(err))
+	}
+	conn.Release() // or the trace might wait for it
+	if pgerror.NotCommitted(err) {
+		return told, s.failed(ctx, told, b.taken(err, done))
 	}
 	return told, s.failed(ctx, told, fmt.Errorf("commit: %w: %w", hookonce.ErrUnknownOutcome, err))
 }
@@ -203,14 +227,6 @@ func says(err error, text string) bool {
 	return errors.As(err, &answer) && pgerror.InvalidText(err) && strings.Contains(answer.Message, text)
 }
 
-// taken adds to the error of a batch that a key of ClaimTx was taken, if that is what it says.
-func taken(err error) error {
-	if says(err, claimsql.NotWon) {
-		return fmt.Errorf("%w: %w", hookonce.ErrBusy, err)
-	}
-	return err
-}
-
 // unsent reports whether nothing was sent but what prepares statements, as when an argument cannot be encoded: the connection is
 // as it was. Where pgx closes it all the same there is no name for the error but its text. Were that wrong, the claim that is
 // asked for next would tell.
@@ -224,8 +240,9 @@ func unsent(conn *pgx.Conn, err error) bool {
 }
 
 // ClaimTx implements [hookonce.TxStore]: it reads the claim, in one round trip, and queues the statement that takes it. It waits
-// for nobody: if somebody else takes the key before the batch is sent, the batch fails with an error that wraps
-// [hookonce.ErrBusy].
+// for nobody, but that statement does, as long as [WithWait] says, for a transaction that has the key when the batch is sent. If
+// somebody else has taken the key by then, or does not end in time, the batch fails with an error that wraps [hookonce.ErrBusy].
+// The key of the event itself, whose claim [BatchStore.Within] makes, is a duplicate.
 func (s *BatchStore) ClaimTx(ctx context.Context, b *Batch, req hookonce.ClaimRequest) (hookonce.Claim, error) {
 	if err := req.Validate(); err != nil {
 		return hookonce.Claim{}, err
@@ -244,18 +261,23 @@ func (s *BatchStore) ClaimTx(ctx context.Context, b *Batch, req hookonce.ClaimRe
 			return c, nil
 		}
 	}
-	stored, err := s.Lookup(ctx, req.Ref)
+	on := b.on
+	if on == nil {
+		on = s.pool
+	}
+	stored, err := s.lookup(ctx, on, req.Ref)
 	next := s.unseen(req)
 	switch {
 	case errors.Is(err, hookonce.ErrNotFound):
 	case err != nil:
-		return hookonce.Claim{}, err
+		return hookonce.Claim{}, wrap("look up", req.Ref, err)
 	default:
 		if next = takeover(stored, req, next.UpdatedAt); next.Verdict != hookonce.Acquired {
 			return next, wrap("claim", req.Ref, next.Verdict.Err())
 		}
 	}
 	q := s.claimQuery(req, hookonce.StateDone, until(time.Now().Add(s.wait)))
+	b.claimAt = append(b.claimAt, b.queued.Len())
 	b.queued.Queue(s.sql.ClaimOrFail, q.args...)
 	b.claims = append(b.claims, next)
 	return next, nil
@@ -279,14 +301,15 @@ func takeover(stored hookonce.Claim, req hookonce.ClaimRequest, now time.Time) h
 }
 
 // Commit makes what the batch has, in one transaction, and all that was claimed in it is done; or nothing is. The batch has
-// ended then. Errors: one that wraps [hookonce.ErrBusy] if somebody else has one of its keys by now, and one that wraps
-// [hookonce.ErrUnknownOutcome] if the connection was lost before the answer came.
+// ended then. Errors: one that wraps [hookonce.ErrBusy] if somebody else has one of its keys by now, one that wraps
+// [hookonce.ErrUnknownOutcome] if the connection was lost before the answer came, and one for the batch of a handler, which
+// [BatchStore.Within] commits: nothing is sent then.
 func (s *BatchStore) Commit(ctx context.Context, b *Batch) error {
-	if !b.end() {
-		return fmt.Errorf("pgstore: commit: %w", pgx.ErrTxClosed)
+	if err := b.commit(); err != nil {
+		return fmt.Errorf("pgstore: commit: %w", err)
 	}
 	_, err := s.Store.Within(ctx, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "batch"}}, func(tx pgx.Tx, _ hookonce.Claim) error {
-		return b.sendIn(ctx, tx)
+		return b.sendIn(ctx, tx.(handlerTx))
 	})
 	return err
 }
