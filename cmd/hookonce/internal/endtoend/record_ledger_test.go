@@ -44,8 +44,6 @@ func (b *bits) set(n int) bool {
 	return fresh
 }
 
-func (b *bits) has(n int) bool { return b.words[n/64].Load()&(1<<(n%64)) != 0 }
-
 // missing returns the events that b has and the other has not.
 func (b *bits) missing(other *bits) (events []int) {
 	for w := range b.words {
