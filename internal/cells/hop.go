@@ -35,6 +35,7 @@ type Request struct {
 // Hop is how a request came from another cell.
 type Hop struct {
 	From  string
+	To    string // who is meant
 	Known bool   // the keys are on record here
 	Map   string // by which it was placed, see [Chain.ID]
 	Part  string // which of its events are meant
@@ -86,7 +87,7 @@ func handed(hop *Hop, r *Request) []byte {
 		known = "1"
 	}
 	b := append(make([]byte, 0, 1024), callForward)
-	b = texts(b, hop.From, hop.Map, hop.Part, known, r.Source, r.Method, r.URL, r.Address)
+	b = texts(b, hop.From, hop.To, hop.Map, hop.Part, known, r.Source, r.Method, r.URL, r.Address)
 	return fields(b, r.Header)
 }
 
@@ -134,12 +135,12 @@ func (r *reader) fields() http.Header {
 // readHanded reads what handed has written, and the body behind it.
 func readHanded(payload []byte) (*Hop, *Request, error) {
 	in := reader{left: payload}
-	hop := &Hop{From: in.text(), Map: in.text(), Part: in.text()}
+	hop := &Hop{From: in.text(), To: in.text(), Map: in.text(), Part: in.text()}
 	known := in.text()
 	hop.Known = known == "1"
 	r := &Request{Source: in.text(), Method: in.text(), URL: in.text(), Address: in.text(), Header: in.fields()}
 	r.Body = in.left
-	if in.bad || hop.From == "" || hop.Map == "" || hop.Part == "" || r.Method == "" || r.URL == "" || !hop.Known && known != "0" {
+	if in.bad || hop.From == "" || hop.To == "" || hop.Map == "" || hop.Part == "" || r.Method == "" || r.URL == "" || !hop.Known && known != "0" {
 		return nil, nil, fmt.Errorf("%w: it lacks what a cell says", ErrRefused)
 	}
 	return hop, r, nil

@@ -55,14 +55,15 @@ type Map struct {
 }
 
 // Owner returns the name of the cell that an event belongs to; empty: any. It belongs by its key, or by its scope where the
-// source's destinations keep an order, compare ranks or drop logical duplicates, so that those are in one cell.
+// source's destinations keep an order, compare ranks or drop logical duplicates, so that those are in one cell. One without a
+// key stays where it came, whatever its scope: handed on again it would be stored again.
 func (m *Map) Owner(source, key, scope string) string {
+	if key == "" {
+		return ""
+	}
 	place := key
 	if m.byScope[source] && scope != "" {
 		place = scope
-	}
-	if place == "" {
-		return ""
 	}
 	if i := rendezvous.Owner(m.nodes, source, place); i >= 0 {
 		return m.nodes[i].Name

@@ -41,6 +41,7 @@ type tidings struct {
 // question asks which keys are on record.
 type question struct {
 	Cell   string   `json:"cell"`
+	To     string   `json:"to"` // who is asked
 	Map    string   `json:"map"`
 	Source string   `json:"source"`
 	Keys   []string `json:"keys"`
@@ -120,7 +121,7 @@ func (c *Cells) askCell(ctx context.Context, s *state, cell, source string, keys
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var r reply
-	answer, err := c.call(ctx, p, said(callKnown, question{c.opt.Self, s.chain.ID(), source, keys}))
+	answer, err := c.call(ctx, p, said(callKnown, question{c.opt.Self, cell, s.chain.ID(), source, keys}))
 	if err == nil {
 		err = json.Unmarshal(answer, &r)
 	}
@@ -180,7 +181,7 @@ func (c *Cells) forward(ctx context.Context, p *Placement, part *Part, r *Reques
 	if !ok {
 		return nil, fmt.Errorf("%w: no map says where %s is", ErrAway, part.Cell)
 	}
-	answer, err := c.call(ctx, to, handed(&Hop{From: c.opt.Self, Known: part.Known, Map: p.chain, Part: part.id()}, r), r.Body)
+	answer, err := c.call(ctx, to, handed(&Hop{From: c.opt.Self, To: part.Cell, Known: part.Known, Map: p.chain, Part: part.id()}, r), r.Body)
 	var other *otherMaps
 	switch {
 	case errors.As(err, &other):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -75,6 +76,9 @@ func (c *Cells) serveCall(ctx context.Context, left time.Duration, payload []byt
 		if err != nil {
 			return append([]byte{answerRefused}, err.Error()...)
 		}
+		if hop.To != c.opt.Self {
+			return c.notMe(hop.To)
+		}
 		hop.Left = left
 		o := c.take(ctx, hop, r)
 		if o.Maps {
@@ -87,11 +91,19 @@ func (c *Cells) serveCall(ctx context.Context, left time.Duration, payload []byt
 	return append([]byte{answerAway}, "this is not what cells say"...)
 }
 
+// notMe answers who means another cell. What is on record here would say nothing of what that one has.
+func (c *Cells) notMe(meant string) []byte {
+	return fmt.Appendf([]byte{answerAway}, "%.100q is asked for at the address of %s; correct the URLs in cells", meant, c.opt.Self)
+}
+
 // answerKnown says what is on record of keys, after the fence is as new as the question.
 func (c *Cells) answerKnown(ctx context.Context, asked []byte) []byte {
 	var q question
 	if err := json.Unmarshal(asked, &q); err != nil {
 		return append([]byte{answerAway}, "this is not what cells ask"...)
+	}
+	if q.To != c.opt.Self {
+		return c.notMe(q.To)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

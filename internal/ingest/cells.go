@@ -99,12 +99,29 @@ func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Plac
 	return a, nil
 }
 
-// hand hands a request to the cell that accepts a part of it.
+// hand hands a request to the cell that accepts a part of it, which has to say of each of its events what became of it.
 func (e *endpoint) hand(ctx context.Context, in *arrival, p *cells.Placement, part *cells.Part) (*cells.Answer, error) {
 	r := in.Request
-	return e.cells.Forward(ctx, p, part, cells.Request{
+	a, err := e.cells.Forward(ctx, p, part, cells.Request{
 		Source: e.source.Name, Method: r.Method, URL: SeenURL(r), Address: e.allowlist.from(r), Header: r.Header, Body: in.raw,
 	})
+	if err != nil {
+		return nil, err
+	}
+	return a, accounted(a, part.Events())
+}
+
+// accounted refuses an answer that does not say of so many events what became of them: it must not be passed on as an
+// acknowledgement.
+func accounted(a *cells.Answer, events int) error {
+	var counts statusCounts
+	if err := counts.read(a.Counts); err != nil {
+		return err
+	}
+	if n := counts.sum(); n != events {
+		return fmt.Errorf("%w: %d events were handed on, and the answer counts %d", cells.ErrDisagree, events, n)
+	}
+	return nil
 }
 
 // passed is the answer of another cell in the form of ours.
@@ -127,6 +144,11 @@ func (t *statusCounts) text() string {
 
 func (t *statusCounts) read(text string) error {
 	return cells.ReadCounts(text, &t.accepted, &t.duplicates, &t.conflicts, &t.unkeyed, &t.unprotected)
+}
+
+// sum is how many events are counted.
+func (t *statusCounts) sum() int {
+	return t.accepted + t.duplicates + t.conflicts + t.unkeyed + t.unprotected
 }
 
 // join adds other counts.

@@ -120,6 +120,9 @@ func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, trace *
 		return a, err
 	}
 	held.verified()
+	if delivery.Handshake != nil && hop != nil {
+		return a, fmt.Errorf("%w: cell %s sees %s here, and this cell sees a handshake", cells.ErrDisagree, hop.From, hop.Part)
+	}
 	if delivery.Handshake != nil {
 		e.log.handshake(r.Context())
 		e.watcher.Greeted(e.source.Name)
