@@ -73,13 +73,17 @@ func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(c
 	}
 	h.settle()
 	h.attempt = func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error) {
-		return store.Within(ctx, req, func(tx Tx, c Claim) error {
+		c, err := store.Within(ctx, req, func(tx Tx, c Claim) error {
 			if given != nil {
 				return given
 			}
 			ev.Attempt = c.Token
 			return handle(ContextWith(ctx, store, c, ev), tx, ev)
 		})
+		if c.Verdict != Acquired {
+			ev.Attempt = 0 // a store may run the handler ahead, and find then that there was nothing to do
+		}
+		return c, err
 	}
 	return h
 }

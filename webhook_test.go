@@ -118,11 +118,24 @@ func TestWebhookAcceptsOnce(t *testing.T) {
 	l.want(t, "a#1", "b#1")
 }
 
+// ahead runs handlers before it knows whether there is anything to do, as stores may.
+type ahead struct{ *memstore.Store }
+
+func (s ahead) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(*memstore.Tx, hookonce.Claim) error) (hookonce.Claim, error) {
+	_ = fn(nil, hookonce.Claim{Ref: req.Ref, Verdict: hookonce.Acquired, Token: 1})
+	return s.Store.Within(ctx, req, fn)
+}
+
 // An observer hears which attempts were first ones, and of copies that none was made.
 func TestObservationsCountAttempts(t *testing.T) {
+	t.Run("under the claim", func(t *testing.T) { countAttempts(t, memstore.New()) })
+	t.Run("ahead of the claim", func(t *testing.T) { countAttempts(t, ahead{memstore.New()}) })
+}
+
+func countAttempts(t *testing.T, store hookonce.TxStore[*memstore.Tx]) {
 	out := errors.New("out of stock")
 	var seen []string
-	h := endpoint(memstore.New(), func(context.Context, *memstore.Tx, *hookonce.Event) error { return out }, hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) {
+	h := endpoint(store, func(context.Context, *memstore.Tx, *hookonce.Event) error { return out }, hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) {
 		seen = append(seen, fmt.Sprint(o.Status, " ", o.Attempt))
 	}))
 	post(h, "a 1")

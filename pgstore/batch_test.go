@@ -460,6 +460,154 @@ func TestBatchClaimsMore(t *testing.T) {
 	happened(t, pool, "shared", 1)
 }
 
+// Texts that are put together, as simple_protocol does it, must not make other statements of each other.
+func TestBatchStatementsStandAlone(t *testing.T) {
+	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
+		for name, texts := range map[string][]string{
+			"comment": {"INSERT INTO effects VALUES ('comment') /* note", "INSERT INTO effects VALUES ('comment')", "INSERT INTO effects /* note */ VALUES ('comment') */"},
+			"quote":   {"SELECT '", "INSERT INTO effects VALUES ('quote')", "SELECT '"},
+			"dollar":  {"SELECT $a$", "INSERT INTO effects VALUES ('dollar')", "SELECT $a$"},
+		} {
+			_, err := store.Batches().Within(t.Context(), request(name), func(b *pgstore.Batch, _ hookonce.Claim) error {
+				for _, text := range texts {
+					b.Queue(text)
+				}
+				return nil
+			})
+			if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+				t.Errorf("%s: %v", name, err)
+			}
+			mustBe(t, store, name, hookonce.StateFailed, "42601")
+			happened(t, pool, name, 0)
+		}
+	})
+}
+
+// The name of a prepared statement is never taken for that, or it might end the transaction, whatever it looks like.
+func TestBatchTakesNoNames(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	admin := open(t, dsn, "")
+	pgtest.Migrate(t, admin, "")
+	mustExec(t, admin, "CREATE TABLE effects (id text NOT NULL)")
+	mustExec(t, admin, "CREATE PROCEDURE commits() LANGUAGE plpgsql AS 'BEGIN COMMIT; END'")
+	names := map[string]string{"insert payment": "CALL commits()", "with-tx": "CALL commits()", "update:done": "COMMIT", "select payments": "COMMIT", "finish": "COMMIT"}
+	cfg := admin.Config()
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		for name, text := range names {
+			if _, err := conn.Prepare(ctx, name, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	pool := testdb.Pool(t, cfg)
+	store := pgstore.New(pool)
+	for name := range names {
+		_, err := store.Batches().Within(t.Context(), request(name), func(b *pgstore.Batch, c hookonce.Claim) error {
+			_ = queueEffect(name)(b, c)
+			b.Queue(name)
+			return queueEffect(name)(b, c)
+		})
+		if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+			t.Errorf("%s: %v", name, err)
+		}
+		mustBe(t, store, name, hookonce.StateFailed, "42")
+		happened(t, pool, name, 0)
+	}
+}
+
+// What is done to the arguments' slice, and to a statement, after it was queued and sent changes nothing.
+func TestBatchKeepsItsArguments(t *testing.T) {
+	store, pool := newStore(t)
+	_, err := store.Batches().Within(t.Context(), request("evt_1"), func(b *pgstore.Batch, _ hookonce.Claim) error {
+		args := make([]any, 1)
+		for _, args[0] = range []string{"a", "b"} {
+			b.Queue("INSERT INTO effects VALUES ($1)", args...)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	happened(t, pool, "a", 1)
+	happened(t, pool, "b", 1)
+}
+
+// Whoever takes a key between the handler's claim and the batch, and however it is told, the batch fails as one that is busy.
+func TestBatchOfATakenKey(t *testing.T) {
+	for _, isolation := range []string{"read%20committed", "repeatable%20read", "serializable"} {
+		for _, ends := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, the other ends in time: %v", isolation, ends), func(t *testing.T) {
+				t.Parallel()
+				pool := open(t, pgtest.DSN(t), "default_transaction_isolation="+isolation)
+				pgtest.Migrate(t, pool, "")
+				mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
+				wait := map[bool]time.Duration{true: time.Minute, false: 300 * time.Millisecond}[ends]
+				store := pgstore.New(pool, pgstore.WithWait(wait))
+				other := hold(t, store, "taken")
+				b := pgstore.NewBatch()
+				b.Queue("INSERT INTO effects VALUES ('committed')")
+				if _, err := store.Batches().ClaimTx(t.Context(), b, request("taken")); err != nil {
+					t.Fatal(err)
+				}
+				committed := make(chan error, 1)
+				go func() { committed <- store.Batches().Commit(t.Context(), b) }()
+				if ends {
+					awaitWaiting(t, pool)
+				} else {
+					_, err := store.Batches().Within(t.Context(), request("evt_1"), func(b *pgstore.Batch, _ hookonce.Claim) error {
+						b.Queue("INSERT INTO effects VALUES ('within')")
+						_, err := store.Batches().ClaimTx(t.Context(), b, request("taken"))
+						return err
+					})
+					if !errors.Is(err, hookonce.ErrBusy) {
+						t.Errorf("Within: %v", err)
+					}
+					mustBe(t, store, "evt_1", hookonce.StateFailed, "")
+					if err := <-committed; !errors.Is(err, hookonce.ErrBusy) {
+						t.Errorf("Commit: %v", err)
+					}
+				}
+				other.finish <- nil
+				if err := <-other.result; err != nil {
+					t.Error(err)
+				}
+				if ends {
+					if err := <-committed; !errors.Is(err, hookonce.ErrBusy) {
+						t.Errorf("Commit: %v", err)
+					}
+				}
+				happened(t, pool, "committed", 0)
+				happened(t, pool, "within", 0)
+			})
+		}
+	}
+}
+
+// A handler's failure is told also where the database is not there to record it, and a panic goes on.
+func TestBatchFailsWithoutTheDatabase(t *testing.T) {
+	p, dsn := newProxy(t, pgtest.DSN(t))
+	pool := open(t, dsn, "default_query_exec_mode=exec")
+	pgtest.Migrate(t, pool, "")
+	store := pgstore.New(pool)
+	declined := errors.New("declined")
+	within := func(fn func() error) (c hookonce.Claim, err error, panicked any) {
+		mustClaim(t, store, fmt.Sprintf("warm %p", fn), hookonce.Acquired)
+		p.Fail(func(message []byte) bool { return message[0] == 'P' }, false)
+		defer p.Fail(func([]byte) bool { return false }, false)
+		defer func() { panicked = recover() }()
+		c, err = store.Batches().Within(t.Context(), request("evt_1"), func(*pgstore.Batch, hookonce.Claim) error { return fn() })
+		return c, err, nil
+	}
+	c, err, _ := within(func() error { return hookonce.Permanent(declined) })
+	if c.Verdict != hookonce.Acquired || !errors.Is(err, declined) || !hookonce.IsPermanent(err) || !errors.Is(err, hookonce.ErrTraceLost) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, _, p := within(func() error { panic("boom") }); p != "boom" {
+		t.Errorf("the panic came out as %v", p)
+	}
+}
+
 // Only what certainly is one statement that cannot end a transaction goes without BEGIN and COMMIT.
 func TestBatchIsPlain(t *testing.T) {
 	for query, want := range map[string]bool{

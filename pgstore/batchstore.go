@@ -57,8 +57,8 @@ func (s *Store) Batches() *BatchStore { return &BatchStore{s} }
 // statements of the batch again: it can be ended in no other way. [hookonce.Cached] keeps duplicates away.
 //
 // A client that loses its power, or its network, with half of a batch sent keeps the key until the server notices: as far as
-// the server knows a statement is on its way, so no timeout of statements or transactions ends that. The server's
-// tcp_keepalives_idle, tcp_keepalives_interval and tcp_keepalives_count do, after two hours and more by default.
+// the server knows a statement is on its way, so neither statement_timeout nor idle_in_transaction_session_timeout ends that. The
+// server's tcp_keepalives_idle, tcp_keepalives_interval and tcp_keepalives_count do: set them, because Linux waits two hours.
 //
 // When the connection is lost before the answer has come the error wraps [hookonce.ErrUnknownOutcome], and the next copy reads
 // the truth.

@@ -50,7 +50,9 @@
 // itself (ROLLBACK AND CHAIN, COMMIT; BEGIN) is noticed by the number of the transaction, which travels with the COMMIT in one
 // round trip:
 //
-//   - after a rollback nothing is stored, further statements through the [pgx.Tx] are refused, and the attempt failed;
+//   - after a rollback nothing of the transaction is stored, further statements through the [pgx.Tx] are refused, and the attempt
+//     failed. But where a text may be several statements, in simple_protocol, the server stores what follows a ROLLBACK in the
+//     same text, whatever the error says: give each statement a text of its own;
 //   - after a commit the rest is committed as well, so that nothing gets lost, the copy that comes next is a duplicate,
 //     and the error says that a crash in between would have torn the two apart;
 //   - a handler that commits by itself and then returns an error does lose what came after that commit: it is rolled

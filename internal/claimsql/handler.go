@@ -11,7 +11,8 @@ var (
 	// ErrRolledBack says that the handler called Rollback.
 	ErrRolledBack = errors.New("the handler rolled the transaction back, and returned nil; nothing of it is stored: return an error to roll back, " +
 		"and remove Rollback from the handler, a deferred one as well, because the store ends the transaction")
-	// ErrSwept says that a statement rolled the transaction back.
+	// ErrSwept says that a statement rolled the transaction back. What the same text had after a ROLLBACK was not part of the
+	// transaction, and may be stored.
 	ErrSwept = errors.New("the handler returned nil, but the transaction was rolled back before that, by a statement of the handler's (ROLLBACK), " +
 		"or by one whose error it hid (a deadlock, a statement that was interrupted); nothing of it is stored: return such errors")
 	// ErrRefused says that the store kept statements from being committed by themselves.
