@@ -591,19 +591,19 @@ func TestBatchFailsWithoutTheDatabase(t *testing.T) {
 	pgtest.Migrate(t, pool, "")
 	store := pgstore.New(pool)
 	declined := errors.New("declined")
-	within := func(fn func() error) (c hookonce.Claim, err error, panicked any) {
+	within := func(fn func() error) (c hookonce.Claim, panicked any, err error) {
 		mustClaim(t, store, fmt.Sprintf("warm %p", fn), hookonce.Acquired)
 		p.Fail(func(message []byte) bool { return message[0] == 'P' }, false)
 		defer p.Fail(func([]byte) bool { return false }, false)
 		defer func() { panicked = recover() }()
 		c, err = store.Batches().Within(t.Context(), request("evt_1"), func(*pgstore.Batch, hookonce.Claim) error { return fn() })
-		return c, err, nil
+		return c, nil, err
 	}
-	c, err, _ := within(func() error { return hookonce.Permanent(declined) })
+	c, _, err := within(func() error { return hookonce.Permanent(declined) })
 	if c.Verdict != hookonce.Acquired || !errors.Is(err, declined) || !hookonce.IsPermanent(err) || !errors.Is(err, hookonce.ErrTraceLost) {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, _, p := within(func() error { panic("boom") }); p != "boom" {
+	if _, p, _ := within(func() error { panic("boom") }); p != "boom" {
 		t.Errorf("the panic came out as %v", p)
 	}
 }
