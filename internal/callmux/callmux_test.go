@@ -39,7 +39,7 @@ func newPair(t *testing.T, handle func(ctx context.Context, left time.Duration, 
 		p.mu.Lock()
 		p.conns = append(p.conns, near)
 		p.mu.Unlock()
-		go p.server.Serve(far, bufio.NewReader(far), share)
+		go p.server.Serve(far, bufio.NewReader(far), share, nil)
 		return near, nil
 	}, 4<<20)
 	t.Cleanup(func() {
@@ -80,7 +80,7 @@ func TestCallsGetTheirAnswers(t *testing.T) {
 				size %= 5000
 			}
 			say := bytes.Repeat([]byte{byte(i)}, size)
-			answer, err := p.Call(t.Context(), fmt.Appendf(nil, "%d ", i), say)
+			answer, err := p.Call(t.Context(), "", fmt.Appendf(nil, "%d ", i), say)
 			if want := append(fmt.Appendf(nil, "re:%d ", i), say...); err != nil || !bytes.Equal(answer, want) {
 				t.Errorf("call %d: %d bytes, %v; want %d", i, len(answer), err, len(want))
 			}
@@ -109,7 +109,7 @@ func TestNobodyWaitsForANeighbour(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 20 {
 		group.Go(func() {
-			answer, err := p.Call(t.Context(), append([]byte("slow"), make([]byte, (i%2)*(1<<20))...))
+			answer, err := p.Call(t.Context(), "", append([]byte("slow"), make([]byte, (i%2)*(1<<20))...))
 			if err != nil || len(answer) != 1<<20 {
 				t.Errorf("a slow call: %d bytes, %v", len(answer), err)
 			}
@@ -117,7 +117,7 @@ func TestNobodyWaitsForANeighbour(t *testing.T) {
 	}
 	entered.Wait()
 	for range 50 {
-		if answer, err := p.Call(t.Context(), []byte("quick")); err != nil || string(answer) != "quick" {
+		if answer, err := p.Call(t.Context(), "", []byte("quick")); err != nil || string(answer) != "quick" {
 			t.Fatalf("beside slow calls: %q, %v", answer, err)
 		}
 	}
@@ -138,12 +138,12 @@ func TestAnEndIsAnUnknownOutcome(t *testing.T) {
 		}
 		return payload
 	})
-	if _, err := p.Call(t.Context(), []byte("before")); err != nil {
+	if _, err := p.Call(t.Context(), "", []byte("before")); err != nil {
 		t.Fatal(err)
 	}
 	failed := make(chan error)
 	go func() {
-		_, err := p.Call(t.Context(), []byte("wait"))
+		_, err := p.Call(t.Context(), "", []byte("wait"))
 		failed <- err
 	}()
 	<-entered
@@ -152,7 +152,7 @@ func TestAnEndIsAnUnknownOutcome(t *testing.T) {
 		t.Errorf("cut off: %v", err)
 	}
 	close(free)
-	if answer, err := p.Call(t.Context(), []byte("after")); err != nil || string(answer) != "after" {
+	if answer, err := p.Call(t.Context(), "", []byte("after")); err != nil || string(answer) != "after" {
 		t.Errorf("afterwards: %q, %v", answer, err)
 	}
 	if n := p.dials.Load(); n != 2 {
@@ -174,16 +174,16 @@ func TestCallsWithoutMemoryAreRefused(t *testing.T) {
 	p.room.Resize(200<<10, true)
 	held := make(chan error)
 	go func() {
-		_, err := p.Call(t.Context(), append([]byte("wait"), make([]byte, 90<<10)...))
+		_, err := p.Call(t.Context(), "", append([]byte("wait"), make([]byte, 90<<10)...))
 		held <- err
 	}()
 	<-entered
 	for _, size := range []int{100 << 10, 1 << 20} {
-		if _, err := p.Call(t.Context(), make([]byte, size)); !errors.Is(err, ErrCrowded) {
+		if _, err := p.Call(t.Context(), "", make([]byte, size)); !errors.Is(err, ErrCrowded) {
 			t.Errorf("%d bytes beside 90 KiB of 200: %v", size, err)
 		}
 	}
-	if _, err := p.Call(t.Context(), []byte("small")); err != nil {
+	if _, err := p.Call(t.Context(), "", []byte("small")); err != nil {
 		t.Errorf("a small one: %v", err)
 	}
 	close(free)
@@ -203,7 +203,7 @@ func TestCloseAnswersWhatIsUnderWay(t *testing.T) {
 	})
 	answered := make(chan error)
 	go func() {
-		answer, err := p.Call(t.Context(), []byte("under way"))
+		answer, err := p.Call(t.Context(), "", []byte("under way"))
 		if err == nil && string(answer) != "under way" {
 			err = fmt.Errorf("%q", answer)
 		}
@@ -224,7 +224,7 @@ func TestCloseAnswersWhatIsUnderWay(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
-	if _, err := p.Call(t.Context(), []byte("too late")); err == nil {
+	if _, err := p.Call(t.Context(), "", []byte("too late")); err == nil {
 		t.Error("a closed server answers")
 	}
 }
@@ -243,7 +243,7 @@ func TestDeadlinesAreTold(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		if _, err := p.Call(ctx, []byte("x")); !errors.Is(err, ErrBroken) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := p.Call(ctx, "", []byte("x")); !errors.Is(err, ErrBroken) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after its time: %v", err)
 		}
 		if took := time.Since(began); took != 1500*time.Millisecond {
@@ -263,7 +263,7 @@ func TestSilenceIsTheEnd(t *testing.T) {
 			time.Sleep(time.Minute)
 			return payload
 		})
-		if _, err := p.Call(t.Context(), []byte("slow")); err != nil {
+		if _, err := p.Call(t.Context(), "", []byte("slow")); err != nil {
 			t.Errorf("a slow call: %v", err)
 		}
 		for _, size := range []int{1, 1 << 20} {
@@ -272,7 +272,7 @@ func TestSilenceIsTheEnd(t *testing.T) {
 			vanished := NewClient(func(context.Context) (io.ReadWriteCloser, error) { return near, nil }, 1<<20)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			began := time.Now()
-			if _, err := vanished.Call(ctx, make([]byte, size)); !errors.Is(err, ErrBroken) {
+			if _, err := vanished.Call(ctx, "", make([]byte, size)); !errors.Is(err, ErrBroken) {
 				t.Errorf("a call of nobody: %v", err)
 			}
 			if took := time.Since(began); took < silence || took > silence+pingAfter {
@@ -299,7 +299,7 @@ func TestNonsenseEndsTheConnection(t *testing.T) {
 	} {
 		near, far := net.Pipe()
 		done := make(chan struct{})
-		go func() { p.server.Serve(far, bufio.NewReader(far), share); close(done) }()
+		go func() { p.server.Serve(far, bufio.NewReader(far), share, nil); close(done) }()
 		near.SetDeadline(time.Now().Add(10 * time.Second))
 		near.Write(said)
 		if name == "half a call" {
@@ -314,7 +314,7 @@ func TestNonsenseEndsTheConnection(t *testing.T) {
 	if n := share.Used(); n != 0 {
 		t.Errorf("%d bytes are held", n)
 	}
-	if _, err := p.Call(t.Context(), []byte("x")); err != nil {
+	if _, err := p.Call(t.Context(), "", []byte("x")); err != nil {
 		t.Error(err)
 	}
 }

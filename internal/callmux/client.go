@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/quota"
 )
 
 // The errors of a [Client], beside ErrBroken.
@@ -24,24 +26,32 @@ var (
 
 // Bounds of a client.
 const (
-	maxCalls    = 256     // that are under way on one connection
-	maxUnderWay = 4 << 20 // bytes of calls that are under way on one connection
-	maxLinks    = 16      // connections that calls share
-	maxAlone    = 64      // connections with one call each
+	maxCalls    = 256                    // that are under way on one connection
+	maxUnderWay = 4 << 20                // bytes of calls that are under way on one connection
+	maxLinks    = 16                     // connections that calls share
+	maxAlone    = 128                    // connections with one call each
+	minShared   = maxUnderWay / maxCalls // bytes of the places that a call takes at least
 	dialTimeout = 5 * time.Second
 	// renewal is after how long a connection takes no new calls, so that several servers behind one name get their share.
 	renewal = 5 * time.Minute
 )
 
 // Client makes calls of one server. Its methods are safe for concurrent use.
+//
+// There are places for calls: so many bytes of those that share connections, and so many connections for the others. Whoever
+// has calls under way gets more places only while as many as he then has are left free (quota), so that one whose calls take
+// long leaves some to others.
 type Client struct {
 	dial      func(ctx context.Context) (io.ReadWriteCloser, error)
 	maxAnswer int
-	alone     chan struct{} // the places of calls that are alone
+	small     quota.Pool // bytes of calls that share connections
+	alone     quota.Pool // connections of calls that are alone
 
 	mu      sync.Mutex
-	links   []*link // that are shared, and take calls
-	idle    []*link // of calls that are alone
+	places  map[string]*places
+	freed   chan struct{} // closed when a call that was alone is over
+	links   []*link       // that are shared, and take calls
+	idle    []*link       // of calls that are alone
 	dialing *dialing
 	closed  bool
 	all     map[*link]bool
@@ -53,21 +63,44 @@ type dialing struct {
 	err  error
 }
 
+// places are those of one who makes calls.
+type places struct{ small, alone *quota.Share }
+
 // NewClient returns a client that connects by dial when it is first called. An answer has at most maxAnswer bytes.
 func NewClient(dial func(ctx context.Context) (io.ReadWriteCloser, error), maxAnswer int) *Client {
-	return &Client{dial: dial, maxAnswer: maxAnswer, alone: make(chan struct{}, maxAlone), all: map[*link]bool{}}
+	c := &Client{dial: dial, maxAnswer: maxAnswer, all: map[*link]bool{}, places: map[string]*places{}, freed: make(chan struct{})}
+	c.small.Resize(maxLinks*maxUnderWay, true)
+	c.alone.Resize(maxAlone, true)
+	return c
 }
 
-// Call says something and returns what is answered. The other side is told how much time ctx leaves. The payload is one text
-// in parts; parts of more than [MaxShared] together must not be changed afterwards, even after an error.
-func (c *Client) Call(ctx context.Context, payload ...[]byte) ([]byte, error) {
+// placesOf returns those of one who makes calls. There are few: they come from a configuration.
+func (c *Client) placesOf(who string) *places {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.places[who] == nil {
+		c.places[who] = &places{c.small.Share(), c.alone.Share()}
+	}
+	return c.places[who]
+}
+
+// Call says something and returns what is answered. It is in the places of who. The other side is told how much time ctx
+// leaves. The payload is one text in parts; parts of more than [MaxShared] together must not be changed afterwards, even after
+// an error.
+func (c *Client) Call(ctx context.Context, who string, payload ...[]byte) ([]byte, error) {
 	n := 0
 	for _, p := range payload {
 		n += len(p)
 	}
+	places := c.placesOf(who)
 	if n+binary.MaxVarintLen64 > MaxShared {
-		return c.callAlone(ctx, n, payload)
+		return c.callAlone(ctx, places.alone, n, payload)
 	}
+	room := int64(max(n, minShared))
+	if !places.small.Take(room) {
+		return nil, ErrBusy
+	}
+	defer places.small.Give(room)
 	for {
 		l, err := c.shared(ctx, n)
 		if err != nil {
@@ -79,20 +112,20 @@ func (c *Client) Call(ctx context.Context, payload ...[]byte) ([]byte, error) {
 	}
 }
 
-// callAlone makes a call on a connection of its own.
-func (c *Client) callAlone(ctx context.Context, n int, payload [][]byte) ([]byte, error) {
-	select {
-	case c.alone <- struct{}{}:
-		defer func() { <-c.alone }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
+// callAlone makes a call on a connection of its own, for which it waits.
+func (c *Client) callAlone(ctx context.Context, places *quota.Share, n int, payload [][]byte) ([]byte, error) {
+	if err := c.awaitPlace(ctx, places); err != nil {
+		return nil, err
 	}
+	defer c.leavePlace(places)
 	for {
 		l, err := c.free(ctx)
 		if err != nil {
 			return nil, err
 		}
-		l.join(n)
+		if !l.tryJoin(n) {
+			continue
+		}
 		answer, err, begun := l.call(ctx, n, payload)
 		if begun {
 			if err == nil {
@@ -103,6 +136,31 @@ func (c *Client) callAlone(ctx context.Context, n int, payload [][]byte) ([]byte
 			return answer, err
 		}
 	}
+}
+
+// awaitPlace waits for a connection of its own.
+func (c *Client) awaitPlace(ctx context.Context, places *quota.Share) error {
+	for {
+		c.mu.Lock()
+		freed := c.freed
+		c.mu.Unlock()
+		if places.Take(1) {
+			return nil
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))
+		}
+	}
+}
+
+func (c *Client) leavePlace(places *quota.Share) {
+	places.Give(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.freed)
+	c.freed = make(chan struct{})
 }
 
 // free returns a connection that nobody uses.
@@ -271,7 +329,7 @@ func (l *link) usable() bool {
 	}
 	l.state.Lock()
 	defer l.state.Unlock()
-	return !l.retired && time.Since(l.since) < renewal
+	return !l.retired && time.Since(l.since) < renewal && l.quiet() < suspect
 }
 
 // retire ends the connection as soon as nothing is under way on it.
@@ -285,20 +343,18 @@ func (l *link) retire() {
 	}
 }
 
+// tryJoin reports whether a call may be made on it, which is counted then.
 func (l *link) tryJoin(n int) bool {
 	l.state.Lock()
 	defer l.state.Unlock()
+	if l.retired {
+		return false
+	}
 	if l.joined > 0 && (l.joined >= maxCalls || l.bytes+n > maxUnderWay) {
 		return false
 	}
 	l.joined, l.bytes = l.joined+1, l.bytes+n
 	return true
-}
-
-func (l *link) join(n int) {
-	l.state.Lock()
-	defer l.state.Unlock()
-	l.joined, l.bytes = l.joined+1, l.bytes+n
 }
 
 func (l *link) leave(id uint32, n int) {
@@ -404,7 +460,7 @@ func (l *link) take(kind byte, id uint32, payload []byte) {
 
 // watch asks whether a connection that says nothing is alive, and gives it up if not.
 func (l *link) watch() {
-	tick := time.NewTicker(pingAfter)
+	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
 		select {

@@ -22,17 +22,26 @@ type Memory interface {
 type Server struct {
 	handle func(ctx context.Context, left time.Duration, payload []byte) []byte
 
+	maxCall atomic.Int64
+
 	mu     sync.Mutex
 	ends   map[*end]bool
 	closed bool
-	served sync.WaitGroup
+	served sync.WaitGroup // connections
+	calls  sync.WaitGroup // being carried out, also of connections that have ended
+	under  atomic.Int64   // how many
 }
 
 // NewServer returns a server that has calls answered by handle, each in a goroutine of its own: left is how much time the caller
 // gives it (0: any), and ctx ends with the connection. It may keep the payload.
 func NewServer(handle func(ctx context.Context, left time.Duration, payload []byte) []byte) *Server {
-	return &Server{handle: handle, ends: map[*end]bool{}}
+	s := &Server{handle: handle, ends: map[*end]bool{}}
+	s.Limit(64 << 20)
+	return s
 }
+
+// Limit sets how many bytes a call has at most from now on. It is 64 MiB at first.
+func (s *Server) Limit(n int64) { s.maxCall.Store(n) }
 
 // MaxConnections is how many a server has at most.
 const MaxConnections = 1024
@@ -43,14 +52,25 @@ const maxUnder = 4 * maxCalls
 // workers is how many goroutines a connection keeps for calls to come.
 const workers = 32
 
+// Every connection is served for so long, and then gets grace for what is under way on it. Clients renew theirs before.
+const (
+	maxAge = 2 * renewal
+	grace  = 10 * time.Second
+	// tail is how long a connection that is to end waits for calls that were sent before the other side heard of it.
+	tail = 500 * time.Millisecond
+)
+
 // end is a connection of a server.
 type end struct {
 	*wire
-	of     *Server
-	memory Memory
-	work   chan request
-	under  atomic.Int64 // calls that are not answered
-	kept   atomic.Int64 // goroutines that wait for calls
+	of      *Server
+	memory  Memory
+	trusted func() bool
+	since   time.Time
+	leaving sync.Once
+	work    chan request
+	under   atomic.Int64 // calls whose answer is not queued
+	kept    atomic.Int64 // goroutines that wait for calls
 }
 
 type request struct {
@@ -60,10 +80,11 @@ type request struct {
 	size    int64 // that memory was taken for
 }
 
-// Serve answers the calls on a connection until that ends. Calls are held in memory; one that has no room there is answered
-// with [ErrCrowded], however long it is. in has read what came already.
-func (s *Server) Serve(conn io.ReadWriteCloser, in *bufio.Reader, memory Memory) {
-	e := &end{wire: newWire(conn, in), of: s, memory: memory, work: make(chan request)}
+// Serve answers the calls on a connection until that ends, 10 minutes at most. Calls and answers are held in memory; one that
+// has no room there is answered with [ErrCrowded], and so is one of more than [Server.Limit]. in has read what came already.
+// The connection is cut within a second after trusted says no, which is asked once a second; nil: never.
+func (s *Server) Serve(conn io.ReadWriteCloser, in *bufio.Reader, memory Memory, trusted func() bool) {
+	e := &end{wire: newWire(conn, in), of: s, memory: memory, trusted: trusted, since: time.Now(), work: make(chan request)}
 	s.mu.Lock()
 	if s.closed || len(s.ends) >= MaxConnections {
 		s.mu.Unlock()
@@ -84,51 +105,85 @@ func (s *Server) Serve(conn io.ReadWriteCloser, in *bufio.Reader, memory Memory)
 	s.mu.Unlock()
 }
 
-// Close has no new calls come, waits until those under way are answered, and ends the connections. When ctx ends first it cuts
-// them off, and says so.
+// Close has no new calls come, waits until those under way are answered, also those whose connection has ended, and ends the
+// connections. When ctx ends first it cuts them off, and says so.
 func (s *Server) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	for e := range s.ends {
-		go func() { _ = e.send(ctx, kindClosing, 0) }()
+		e.leave("the server is closed", time.Hour)
 	}
 	s.mu.Unlock()
-	done := make(chan struct{})
-	go func() { defer close(done); s.served.Wait() }()
+	served, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		s.served.Wait()
+		close(served)
+		s.calls.Wait()
+		close(done)
+	}()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
-	cut := int64(0)
 	for e := range s.ends {
-		cut += e.under.Load()
 		e.close(errors.New("the server is closed"))
 	}
+	cut := s.under.Load()
 	s.mu.Unlock()
-	<-done
+	<-served
 	if cut > 0 {
 		return fmt.Errorf("callmux: %d calls were cut off: %w", cut, context.Cause(ctx))
 	}
 	return nil
 }
 
-// watch gives a connection up whose other side says nothing, not even that it is alive.
+// watch ends a connection whose other side says nothing, not even that it is alive, or is not trusted any more, or that is old.
 func (e *end) watch() {
-	tick := time.NewTicker(pingAfter)
+	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
 		select {
 		case <-e.gone:
 			return
 		case <-tick.C:
-			if e.quiet() >= silence {
-				e.close(errors.New("the other side says nothing"))
-				return
-			}
+		}
+		switch {
+		case e.quiet() >= silence:
+			e.close(errors.New("the other side says nothing"))
+		case e.trusted != nil && !e.trusted():
+			e.close(errors.New("the other side is not trusted any more"))
+		case time.Since(e.since) >= maxAge:
+			e.leave("it is old", grace)
 		}
 	}
+}
+
+// leave tells the other side that no new calls are to come, and ends the connection when those under way are answered, after
+// patience at last.
+func (e *end) leave(why string, patience time.Duration) {
+	e.leaving.Do(func() {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			_ = e.send(ctx, kindClosing, 0)
+			tick := time.NewTicker(tail)
+			defer tick.Stop()
+			for {
+				select {
+				case <-e.gone:
+					return
+				case <-ctx.Done():
+					e.close(errors.New(why))
+				case <-tick.C:
+					if e.under.Load() == 0 && e.written() {
+						e.close(errors.New(why))
+					}
+				}
+			}
+		}()
+	})
 }
 
 // read takes calls in until the connection ends.
@@ -187,10 +242,14 @@ func (e *end) answers(ctx context.Context, r request) {
 	}
 }
 
-// answer has a call answered.
+// answer has a call answered. What is held of it is given back when its answer is queued.
 func (e *end) answer(ctx context.Context, r request) {
+	held := r.size
+	defer func() { e.finish(held) }()
 	answer := e.of.handle(ctx, r.left, r.payload)
-	e.finish(r.size)
+	r.payload = nil
+	e.memory.Give(held - int64(len(answer))) // which may be more, and has others refused until it is written
+	held = int64(len(answer))
 	for len(answer) > maxPart {
 		if e.send(ctx, kindPart, r.id, answer[:maxPart]) != nil {
 			return
@@ -202,7 +261,9 @@ func (e *end) answer(ctx context.Context, r request) {
 
 // begin takes a call of n bytes into account, if there is room for it.
 func (e *end) begin(n int64) bool {
-	if e.under.Add(1) <= maxUnder && e.memory.Take(n) {
+	if e.under.Add(1) <= maxUnder && n <= e.of.maxCall.Load() && e.memory.Take(n) {
+		e.of.calls.Add(1)
+		e.of.under.Add(1)
 		return true
 	}
 	e.under.Add(-1)
@@ -212,4 +273,6 @@ func (e *end) begin(n int64) bool {
 func (e *end) finish(n int64) {
 	e.memory.Give(n)
 	e.under.Add(-1)
+	e.of.under.Add(-1)
+	e.of.calls.Done()
 }

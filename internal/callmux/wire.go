@@ -6,7 +6,8 @@
 //
 // Bounds: a call of up to [MaxShared] bytes shares its connection, a larger one has one of its own, and an answer goes out in
 // parts of [maxPart] bytes that those of others come between. So what a call waits for on the wire is at most what is queued
-// ahead of it there, [maxQueue] and a frame. A connection that says nothing for [silence] is given up.
+// ahead of it there, [maxQueue] and a frame. A connection that says nothing for [silence] is given up. One that takes longer
+// than [arrival] for a frame is ended, and its buffer grows with what has come.
 package callmux
 
 import (
@@ -44,11 +45,16 @@ const (
 
 // How often a connection is asked whether it is alive when it says nothing, and when it is given up.
 const (
-	pingAfter = 3 * time.Second
+	look      = time.Second
+	pingAfter = 2 * time.Second
+	suspect   = 4 * time.Second // for which it must not have been silent if it is to carry new calls
 	silence   = 10 * time.Second
 	// stalled is how long one write of at most 64 KiB may take.
 	stalled = 10 * time.Second
 )
+
+// arrival is how long a frame of n bytes may take to come.
+func arrival(n int) time.Duration { return 10*time.Second + time.Duration(n>>20)*time.Second }
 
 // ErrBroken wraps why a connection ended before a call on it was answered. The call may have been carried out.
 var ErrBroken = errors.New("callmux: the connection ended before the answer")
@@ -66,6 +72,7 @@ type wire struct {
 
 	mu      sync.Mutex
 	pending []byte
+	writing bool          // what was pending
 	large   [][]byte      // behind pending
 	drained chan struct{} // closed when pending was taken; nil if nobody waits
 }
@@ -172,6 +179,7 @@ func (w *wire) write(progress bool) {
 			runtime.Gosched() // who is about to say something says it with this write
 			w.mu.Lock()
 			next, large := w.pending, w.large
+			w.writing = len(next) > 0
 			if w.pending, w.large = buf[:0], nil; cap(buf) > 2*maxQueue {
 				w.pending = nil
 			}
@@ -197,6 +205,13 @@ func (w *wire) write(progress bool) {
 	}
 }
 
+// written reports whether nothing is to be written, or being written.
+func (w *wire) written() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pending) == 0 && !w.writing
+}
+
 // head reads the beginning of a frame.
 func (w *wire) head() (kind byte, id uint32, n int, err error) {
 	var h [frameHead]byte
@@ -213,8 +228,15 @@ func (w *wire) head() (kind byte, id uint32, n int, err error) {
 
 // payload reads so many bytes behind a head.
 func (w *wire) payload(n int) ([]byte, error) {
-	p := make([]byte, n)
+	if w.in.Buffered() < n {
+		late := time.AfterFunc(arrival(n), func() { w.close(fmt.Errorf("a frame of %d bytes does not come", n)) })
+		defer late.Stop()
+	}
+	p := make([]byte, min(n, MaxShared))
 	for at := 0; at < n; {
+		if at == len(p) {
+			p = append(p, make([]byte, min(n-at, at))...)
+		}
 		m, err := w.in.Read(p[at:])
 		if at += m; err != nil && at < n {
 			return nil, err

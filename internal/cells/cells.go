@@ -61,9 +61,11 @@ type Options struct {
 	Configured Configured
 	// Peers carries requests to other cells.
 	Peers http.RoundTripper
-	// MaxHanded is how many bytes of requests other cells may have handed on at a time that are not answered. It is 64 MiB at
-	// least.
-	MaxHanded int64
+	// MaxBody is how many bytes the body of a request has at most, see [Cells.Fit].
+	MaxBody int64
+	// Peer says whose certificate a request of another cell came with, and returns what says whether that is trusted still.
+	// Nil: everybody is, and is who he says.
+	Peer func(r *http.Request) (name string, trusted func() bool)
 	// Now is the clock.
 	Now func() time.Time
 	// Logger receives what operators need to know.
@@ -106,7 +108,7 @@ func read(ctx context.Context, o Options) (*Cells, error) {
 	c := &Cells{opt: o, client: &http.Client{Transport: o.Peers, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		reached: map[string]error{}, links: map[string]*callmux.Client{}, shares: map[string]*quota.Share{}}
 	c.server = callmux.NewServer(c.serveCall)
-	c.room.Resize(max(o.MaxHanded, minHanded), true)
+	c.Fit(o.MaxBody)
 	c.metrics = newMetrics()
 	if err := c.metrics.register(o.Registerer); err != nil {
 		return nil, err
@@ -116,6 +118,23 @@ func read(ctx context.Context, o Options) (*Cells, error) {
 		return nil, err
 	}
 	return c, c.Refresh(ctx)
+}
+
+// maxHead is how many bytes a request has at most beside its body, and minHanded what there is room for at least.
+const (
+	maxHead   = 1 << 20
+	minHanded = 128 << 20
+)
+
+// MaxHanded is how many bytes of requests that other cells hand on, and of answers to them, are held at most where the body of
+// one has up to maxBody: 128 MiB, or three of the largest, so that one of these is taken while its cell and another one have
+// as much.
+func MaxHanded(maxBody int64) int64 { return max(minHanded, 3*(maxBody+maxHead)) }
+
+// Fit makes room for requests of other cells whose bodies have up to maxBody bytes. Larger ones are not taken.
+func (c *Cells) Fit(maxBody int64) {
+	c.room.Resize(MaxHanded(maxBody), true)
+	c.server.Limit(max(maxBody, callmux.MaxShared) + maxHead)
 }
 
 // CheckName refuses a store with maps to whoever takes it for another cell, or for none (""): what they accept would pass the

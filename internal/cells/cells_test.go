@@ -99,10 +99,10 @@ func TestChainsThatDiffer(t *testing.T) {
 func TestRequestsAreHandedOnAsTheyCame(t *testing.T) {
 	t.Parallel()
 	for _, r := range []Request{
-		{Source: "s", Method: "POST", URL: "https://hooks.example/in/s?x=%2F&y", Address: "192.0.2.1", Body: []byte("{}\r\n\r\nX-A: b"),
+		{Source: "s", Method: "POST", TLS: true, Host: "hooks.example:abc", Target: "/in/s?x=%2F&y", Address: "192.0.2.1", Body: []byte("{}\r\n\r\nX-A: b"),
 			Header: http.Header{"Connection": {"close"}, "Content-Length": {"2"}, "X-Many": {"1", "2"}, "X-Bytes": {"caf\xe9"}, "X-Empty": {""}, "Te": {"trailers"}}},
-		{Source: "s", Method: "GET", URL: "http://hooks.example/in/s", Header: http.Header{}, Body: []byte{}},
-		{Source: "s", Method: "POST", URL: "http://hooks.example/in/s", Header: http.Header{"A": {"b"}}, Body: []byte("\x00\xff")},
+		{Source: "s", Method: "GET", Target: "/in/s", Header: http.Header{}, Body: []byte{}},
+		{Source: "s", Method: "POST", Host: "hooks.example", Target: "/in/s", Header: http.Header{"A": {"b"}}, Body: []byte("\x00\xff")},
 	} {
 		hop := Hop{From: "a", To: "b", Known: r.Method == "GET", Map: "1 x", Part: "1 y"}
 		head := handed(&hop, &r)
@@ -138,10 +138,10 @@ func TestAnswersComeBackAsTheyWereGiven(t *testing.T) {
 }
 
 func FuzzReadHanded(f *testing.F) {
-	f.Add(handed(&Hop{From: "a", To: "b", Map: "1 x", Part: "1 y"}, &Request{Source: "s", Method: "POST", URL: "http://x/", Header: http.Header{"A": {"b"}}})[1:])
+	f.Add(handed(&Hop{From: "a", To: "b", Map: "1 x", Part: "1 y"}, &Request{Source: "s", Method: "POST", Host: "x", Target: "/", Header: http.Header{"A": {"b"}}})[1:])
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, said []byte) {
-		if hop, r, err := readHanded(said); err == nil && len(hop.From)+len(r.URL)+len(r.Body) > len(said) {
+		if hop, r, err := readHanded(said); err == nil && len(hop.From)+len(r.Target)+len(r.Body) > len(said) {
 			t.Errorf("%+v %+v out of %d bytes", hop, r, len(said))
 		}
 		_, _ = readAnswer(said)

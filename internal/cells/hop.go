@@ -26,7 +26,9 @@ const (
 type Request struct {
 	Source  string
 	Method  string
-	URL     string // as it was seen where it came
+	TLS     bool   // it came over
+	Host    string // that it was sent to
+	Target  string // of the request line, without a host
 	Address string // of the sender
 	Header  http.Header
 	Body    []byte
@@ -80,14 +82,17 @@ func fields(b []byte, h http.Header) []byte {
 	return b
 }
 
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
 // handed is a request in the form in which it goes to another cell, without its body, which follows.
 func handed(hop *Hop, r *Request) []byte {
-	known := "0"
-	if hop.Known {
-		known = "1"
-	}
 	b := append(make([]byte, 0, 1024), callForward)
-	b = texts(b, hop.From, hop.To, hop.Map, hop.Part, known, r.Source, r.Method, r.URL, r.Address)
+	b = texts(b, hop.From, hop.To, hop.Map, hop.Part, flag(hop.Known), r.Source, r.Method, flag(r.TLS), r.Host, r.Target, r.Address)
 	return fields(b, r.Header)
 }
 
@@ -118,8 +123,21 @@ func (r *reader) text() string {
 	return t
 }
 
+func (r *reader) flag() bool {
+	t := r.text()
+	r.bad = r.bad || t != "0" && t != "1"
+	return t == "1"
+}
+
+// maxFields is how many fields a header has at most: each takes more memory than its bytes.
+const maxFields = 512
+
 func (r *reader) fields() http.Header {
 	n := r.number()
+	if n > maxFields {
+		r.bad, r.left = true, nil
+		return nil
+	}
 	h := make(http.Header, min(n, 64))
 	for range n {
 		name := r.text()
@@ -136,11 +154,10 @@ func (r *reader) fields() http.Header {
 func readHanded(payload []byte) (*Hop, *Request, error) {
 	in := reader{left: payload}
 	hop := &Hop{From: in.text(), To: in.text(), Map: in.text(), Part: in.text()}
-	known := in.text()
-	hop.Known = known == "1"
-	r := &Request{Source: in.text(), Method: in.text(), URL: in.text(), Address: in.text(), Header: in.fields()}
+	hop.Known = in.flag()
+	r := &Request{Source: in.text(), Method: in.text(), TLS: in.flag(), Host: in.text(), Target: in.text(), Address: in.text(), Header: in.fields()}
 	r.Body = in.left
-	if in.bad || hop.From == "" || hop.To == "" || hop.Map == "" || hop.Part == "" || r.Method == "" || r.URL == "" || !hop.Known && known != "0" {
+	if in.bad || hop.From == "" || hop.To == "" || hop.Map == "" || hop.Part == "" || r.Method == "" || r.Target == "" {
 		return nil, nil, fmt.Errorf("%w: it lacks what a cell says", ErrRefused)
 	}
 	return hop, r, nil

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,7 +57,7 @@ func TestNobodyAnswersForAnotherCell(t *testing.T) {
 	room.Resize(1<<20, true)
 	b.links["https://a"] = callmux.NewClient(func(context.Context) (io.ReadWriteCloser, error) {
 		near, far := net.Pipe()
-		go wrong.server.Serve(far, bufio.NewReader(far), room.Share())
+		go wrong.server.Serve(far, bufio.NewReader(far), room.Share(), nil)
 		return near, nil
 	}, 1<<20)
 	defer b.links["https://a"].Close()
@@ -62,8 +65,50 @@ func TestNobodyAnswersForAnotherCell(t *testing.T) {
 	if p, err := b.Place(t.Context(), "s", slices.Values([]*hookonce.Event{{Key: "which a has on record"}}), nil); !errors.Is(err, ErrAway) {
 		t.Errorf("c is asked for what a has on record: %+v, %v", p, err)
 	}
-	_, err := b.Forward(t.Context(), &Placement{chain: b.state.Load().chain.ID()}, &Part{Cell: "a", keys: []string{"k"}}, Request{Source: "s", Method: "POST", URL: "http://h/"})
+	_, err := b.Forward(t.Context(), &Placement{chain: b.state.Load().chain.ID()}, &Part{Cell: "a", keys: []string{"k"}}, Request{Source: "s", Method: "POST", Host: "h", Target: "/"})
 	if !errors.Is(err, ErrAway) {
 		t.Errorf("c is handed what belongs to a: %v", err)
+	}
+}
+
+// A header has so many fields as a listener takes: each takes more memory than its bytes, which are what is counted.
+func TestFieldsAreBounded(t *testing.T) {
+	t.Parallel()
+	head := func(n int) []byte {
+		h := http.Header{}
+		for i := range n {
+			h.Add("X-Many", strconv.Itoa(i))
+		}
+		return handed(&Hop{From: "a", To: "b", Map: "m", Part: "p"}, &Request{Method: "POST", Target: "/", Header: h})[1:]
+	}
+	for n, want := range map[int]error{maxFields: nil, maxFields + 1: ErrRefused, 1 << 20: ErrRefused} {
+		if _, _, err := readHanded(head(n)); !errors.Is(err, want) {
+			t.Errorf("%d fields: %v, want %v", n, err, want)
+		}
+	}
+}
+
+// What panics is an answer that says so, and ends no process.
+func TestPanicsAreAnswered(t *testing.T) {
+	t.Parallel()
+	c, log := newCell("b", new(keeper), false)
+	c.take = func(context.Context, *Hop, *Request) Outcome { panic("at the disco") }
+	answer := c.serveCall(t.Context(), 0, handed(&Hop{From: "a", To: "b", Map: "m", Part: "p"}, &Request{Method: "POST", Target: "/"}))
+	if len(answer) == 0 || answer[0] != answerAway || !strings.Contains(log.String(), "disco") {
+		t.Errorf("%q, and the log says %q", answer, log)
+	}
+}
+
+// There is room for the largest request beside as much of its cell and of another one, and for no larger one.
+func TestTheLargestRequestHasRoom(t *testing.T) {
+	t.Parallel()
+	for _, largest := range []int64{1 << 20, 100 << 20} {
+		c, _ := newCell("b", new(keeper), false)
+		c.server, c.shares = callmux.NewServer(c.serveCall), map[string]*quota.Share{}
+		c.Fit(largest)
+		a, other := c.memory("a"), c.memory("other")
+		if !other.Take(1<<20) || !a.Take(largest+1<<10) {
+			t.Errorf("a request of %d bytes has no room beside a small one of another cell", largest)
+		}
 	}
 }

@@ -10,13 +10,10 @@ import (
 	"github.com/hookonce/hookonce/internal/callmux"
 )
 
-// minHanded is how many bytes of requests there is room for at least that other cells hand on.
-const minHanded = 64 << 20
-
 // call says something to a cell over a connection that is shared, and returns what is behind the first byte of its answer.
-// Errors: [ErrAway], [ErrRefused], and otherMaps.
-func (c *Cells) call(ctx context.Context, to Cell, say ...[]byte) ([]byte, error) {
-	answer, err := c.link(to.URL).Call(ctx, say...)
+// It is in the places of a source. Errors: [ErrAway], [ErrRefused], and otherMaps.
+func (c *Cells) call(ctx context.Context, to Cell, source string, say ...[]byte) ([]byte, error) {
+	answer, err := c.link(to.URL).Call(ctx, source, say...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrAway, to.Name, err)
 	}

@@ -66,7 +66,19 @@ func (c *Cells) exchange(ctx context.Context, p Cell) error {
 	if err != nil || chain.ID() != s.chain.ID() || s.chain.Newest() == nil {
 		return err
 	}
+	if err := c.ping(ctx, s, p); err != nil {
+		return err
+	}
 	return c.confirm(ctx, p.Name, s.chain.Newest().Number)
+}
+
+// ping asks a cell for nothing, by the way that requests go: it is up if that is.
+func (c *Cells) ping(ctx context.Context, s *state, p Cell) error {
+	_, err := c.call(ctx, p, "", said(callKnown, question{Cell: c.opt.Self, To: p.Name, Map: s.chain.ID()}))
+	if errors.Is(err, ErrMaps) {
+		return nil // which the next exchange sees to
+	}
+	return err
 }
 
 // learn takes over newer maps of another cell. [ErrMaps] says that it has other maps than were here before.
@@ -121,7 +133,7 @@ func (c *Cells) askCell(ctx context.Context, s *state, cell, source string, keys
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var r reply
-	answer, err := c.call(ctx, p, said(callKnown, question{c.opt.Self, cell, s.chain.ID(), source, keys}))
+	answer, err := c.call(ctx, p, source, said(callKnown, question{c.opt.Self, cell, s.chain.ID(), source, keys}))
 	if err == nil {
 		err = json.Unmarshal(answer, &r)
 	}
@@ -181,7 +193,7 @@ func (c *Cells) forward(ctx context.Context, p *Placement, part *Part, r *Reques
 	if !ok {
 		return nil, fmt.Errorf("%w: no map says where %s is", ErrAway, part.Cell)
 	}
-	answer, err := c.call(ctx, to, handed(&Hop{From: c.opt.Self, To: part.Cell, Known: part.Known, Map: p.chain, Part: part.id()}, r), r.Body)
+	answer, err := c.call(ctx, to, r.Source, handed(&Hop{From: c.opt.Self, To: part.Cell, Known: part.Known, Map: p.chain, Part: part.id()}, r), r.Body)
 	var other *otherMaps
 	switch {
 	case errors.As(err, &other):

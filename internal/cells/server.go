@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -22,7 +23,21 @@ func (c *Cells) Handler(take Taker) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+mapPath, c.serveMap)
 	mux.HandleFunc("GET "+linkPath, c.serveLink)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, trusted := c.peerOf(r); !trusted() {
+			http.Error(w, "the certificate of this cell is not trusted any more", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// peerOf says who asks, and returns what says whether he is trusted.
+func (c *Cells) peerOf(r *http.Request) (name string, trusted func() bool) {
+	if c.opt.Peer == nil {
+		return r.Header.Get(fieldFrom), func() bool { return true }
+	}
+	return c.opt.Peer(r)
 }
 
 func (c *Cells) tell(w http.ResponseWriter, status int) {
@@ -65,11 +80,18 @@ func (c *Cells) serveLink(w http.ResponseWriter, r *http.Request) {
 		_ = conn.Close()
 		return
 	}
-	c.server.Serve(conn, buffered.Reader, c.memory(r.Header.Get(fieldFrom)))
+	name, trusted := c.peerOf(r)
+	c.server.Serve(conn, buffered.Reader, c.memory(name), trusted)
 }
 
-// serveCall answers what another cell says over such a connection.
-func (c *Cells) serveCall(ctx context.Context, left time.Duration, payload []byte) []byte {
+// serveCall answers what another cell says over such a connection, and panics never.
+func (c *Cells) serveCall(ctx context.Context, left time.Duration, payload []byte) (answer []byte) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.opt.Logger.Error("cells: what another cell said made the program panic", "panic", p, "stack", string(debug.Stack()))
+			answer = append([]byte{answerAway}, "it failed there"...)
+		}
+	}()
 	switch {
 	case len(payload) > 0 && payload[0] == callForward:
 		hop, r, err := readHanded(payload[1:])
@@ -109,6 +131,9 @@ func (c *Cells) answerKnown(ctx context.Context, asked []byte) []byte {
 	defer cancel()
 	if !c.has(ctx, q.Map) {
 		return c.sayMaps()
+	}
+	if len(q.Keys) == 0 {
+		return said(answerDone, reply{})
 	}
 	found, err := c.opt.Known(ctx, q.Source, q.Keys)
 	if err != nil {

@@ -392,6 +392,15 @@ func Known(ctx context.Context) {
 	}
 }
 
+// Under returns the connection that the listener beneath a [Listener] accepted, over which a request came; nil if it came
+// over none.
+func Under(ctx context.Context) net.Conn {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+		return c.Conn
+	}
+	return nil
+}
+
 // Attach has s tell whose turn it is on the connections that it gets from the listener. It is called before s serves, and when
 // its Handler is set.
 func (l *Listener) Attach(s *http.Server) {

@@ -1,13 +1,16 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/cells"
@@ -23,6 +26,7 @@ type cellPlan struct {
 	server       *tls.Config
 	peers        *http.Transport
 	remembered   map[string]time.Duration // by source
+	maxBody      int64                    // of a request of any source
 }
 
 // planCells turns what is configured of cells into a plan. Sources and destinations are planned.
@@ -40,6 +44,7 @@ func (p *plan) planCells() {
 	for i := range p.ingest.Sources {
 		s := &p.ingest.Sources[i]
 		c.configured.Sources = append(c.configured.Sources, s.Name)
+		c.maxBody = max(c.maxBody, s.MaxBody)
 		if p.byScope(s) {
 			c.configured.ByScope = append(c.configured.ByScope, s.Name)
 		}
@@ -106,7 +111,7 @@ func (g *Gateway) openCells(ctx context.Context, p *plan) (err error) {
 		return err
 	}
 	o.Remembered = func(source string) time.Duration { return g.wired.Load().cell.remembered[source] }
-	o.Peers, o.Registerer, o.MaxHanded = cellPeers{g}, g.opt.Registry, maxReading
+	o.Peers, o.Registerer, o.Peer = cellPeers{g}, g.opt.Registry, g.cells.peer
 	if g.cells.Cells, err = cells.Open(ctx, o); err != nil {
 		return fmt.Errorf("cells: %w", err)
 	}
@@ -128,7 +133,7 @@ func (p *plan) cellOptions(s *journalStore, known cells.Known, o Options) (cells
 		return cells.Options{}, errNoCells
 	}
 	return cells.Options{
-		Self: p.cell.name, Store: keeper, Known: known, Configured: p.cell.configured, Peers: p.cell.peers, Now: o.Now, Logger: o.Logger,
+		Self: p.cell.name, Store: keeper, Known: known, Configured: p.cell.configured, Peers: p.cell.peers, Now: o.Now, Logger: cmp.Or(o.strange, o.Logger), MaxBody: p.cell.maxBody,
 		HasEvents: func(ctx context.Context) (bool, error) {
 			some, err := s.Arrivals(ctx, 0, 1)
 			return len(some) > 0, err
@@ -172,8 +177,42 @@ func (c *celled) reload(before, next *plan) {
 		return
 	}
 	c.listener.certificates.Store(next.cell.server)
+	c.Fit(next.cell.maxBody)
 	c.Renew()
 	before.cell.peers.CloseIdleConnections()
+}
+
+// peer says whose certificate a request of another cell came with, and returns what says whether the certificates of the moment
+// trust that still. What was verified is verified again when the CA is another one, and when it ends.
+func (c *celled) peer(r *http.Request) (name string, trusted func() bool) {
+	conn, ok := connlimit.Under(r.Context()).(*tls.Conn)
+	if !ok || len(conn.ConnectionState().PeerCertificates) == 0 {
+		return "", func() bool { return false }
+	}
+	shown := conn.ConnectionState().PeerCertificates
+	between := x509.NewCertPool()
+	for _, cert := range shown[1:] {
+		between.AddCert(cert)
+	}
+	var by *x509.CertPool
+	var until time.Time
+	return shown[0].Subject.String() + " " + strings.Join(shown[0].DNSNames, " "), func() bool {
+		roots := c.listener.certificates.Load().ClientCAs
+		if roots == by && time.Now().Before(until) {
+			return true
+		}
+		chains, err := shown[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		if err != nil {
+			return false
+		}
+		by, until = roots, chains[0][0].NotAfter
+		for _, cert := range chains[0] {
+			if cert.NotAfter.Before(until) {
+				until = cert.NotAfter
+			}
+		}
+		return true
+	}
 }
 
 // end takes nothing from other cells any more, and waits for what they have handed on.

@@ -1,10 +1,22 @@
 package gateway
 
 import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
 	"net/http"
+	"os"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 )
@@ -62,3 +74,99 @@ func resourceOf(t *testing.T, from, want *testCell) string {
 	t.Fatal("none")
 	return ""
 }
+
+// After a reload with another CA, whoever came with a certificate of the former one is answered nothing any more, on the
+// connections that he has.
+func TestCellsEndWhatAFormerCASigned(t *testing.T) {
+	t.Parallel()
+	w := newCellWorld(t, newSink(t).URL, 1, 0)
+	w.startAll()
+	a := w.cells[0]
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(w.files["ca.pem"])
+	pair, err := tls.X509KeyPair(w.files["cert.pem"], w.files["key.pem"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := func() (net.Conn, *bufio.Reader, error) {
+		conn, err := tls.Dial("tcp", a.gateway.CellAddr().String(), &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}})
+		if err != nil {
+			return nil, nil, err
+		}
+		fmt.Fprintf(conn, "GET /cells/link HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: hookonce-cells/1\r\nHookonce-Cell-From: b\r\n\r\n")
+		in := bufio.NewReader(conn)
+		r, err := http.ReadResponse(in, nil)
+		if err == nil && r.StatusCode != 101 {
+			err = fmt.Errorf("%s", r.Status)
+		}
+		return conn, in, err
+	}
+	conn, in, err := link()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	w.files = cellFiles(t)
+	if _, err := a.gateway.Reload(t.Context(), "another CA"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := link(); err == nil {
+		t.Error("a new connection is taken")
+	}
+	conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if said, err := io.ReadAll(in); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("with a certificate of the former CA the connection is served on, and hears %q", said)
+	}
+}
+
+// What a request says in its query is in no log, whatever its Host is, and another cell takes it.
+func TestCellsLogNoQueries(t *testing.T) {
+	t.Parallel()
+	w := newCellWorld(t, newSink(t).URL, 1, 1)
+	var mu sync.Mutex
+	var log bytes.Buffer
+	w.log = slog.New(slog.NewTextHandler(writer(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return log.Write(p) }), nil))
+	w.startAll()
+	w.awaitMap(int64(w.number), w.cells...)
+	a, b := w.cells[0], w.cells[1]
+	id := ""
+	for _, id = range ids("evt", 100) {
+		if w.owner("orders", id) == b {
+			break
+		}
+	}
+	cfg, err := a.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := cfg.Sources[0].NewProvider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := event(id)
+	r := &hookonce.Request{Method: http.MethodPost, Header: http.Header{}, Body: []byte(body), Now: time.Now()}
+	if err := p.Sign(r); err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequest(http.MethodPost, "http://"+a.gateway.Addr().String()+"/in/orders?token=token-of-nobody", bytes.NewReader([]byte(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header, req.Host = r.Header, "h.example:abc"
+	res, err := client(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != http.StatusOK {
+		t.Errorf("it is answered %s", res.Status)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if i := strings.Index(log.String(), "token-of-nobody"); i >= 0 {
+		t.Errorf("the log says …%s…", log.String()[max(0, i-250):min(i+60, log.Len())])
+	}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }

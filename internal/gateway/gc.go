@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"runtime/debug"
+
+	"github.com/hookonce/hookonce/internal/cells"
 )
 
 // gcPercent lets the heap grow to five times what is alive before it is collected. The gateway keeps
@@ -33,7 +35,7 @@ func memoryBound(p *plan, reading int64) int64 {
 	connections, admin := connectionLimits(p, descriptors())
 	held := int64(connections.Max+admin.Max)*connectionMemory + maxLargeHeaders*largeHeaderMemory
 	if p.cell.name != "" {
-		reading += maxReading // of what other cells hand on
+		reading += cells.MaxHanded(p.cell.maxBody) // of what other cells hand on
 	}
 	return otherMemory + reading + p.journal.QueueBytes + 2*p.journal.HeldBytes + held
 }

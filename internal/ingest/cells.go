@@ -21,11 +21,7 @@ import (
 // acceptPlaced has the events of a request accepted by the cells that they belong to. Where maps change meanwhile it begins
 // again, which is safe: what was stored before is on record.
 func (e *endpoint) acceptPlaced(in *arrival) (a answer, err error) {
-	left := e.patience()
-	if in.hop != nil && in.hop.Left > 0 {
-		left = min(left, in.hop.Left)
-	}
-	left -= e.now().Sub(in.now)
+	left := in.within(e.patience()) - e.now().Sub(in.now)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(in.Context()), left)
 	defer cancel()
 	for range cells.MaxTries {
@@ -46,6 +42,15 @@ func (e *endpoint) acceptPlaced(in *arrival) (a answer, err error) {
 
 // patience is how long a request may take whose events another cell accepts.
 func (e *endpoint) patience() time.Duration { return max(e.intake.acceptTimeout, e.source.Deadline) }
+
+// within is how long a request may take that may take so long where it came: what another cell waits for has to be answered
+// before that one gives it up.
+func (in *arrival) within(own time.Duration) time.Duration {
+	if in.hop == nil || in.hop.Left <= 0 {
+		return own
+	}
+	return min(own, in.hop.Left-min(in.hop.Left/10, 250*time.Millisecond))
+}
 
 // acceptIn has the events accepted where they belong by the maps of this moment.
 func (e *endpoint) acceptIn(ctx context.Context, in *arrival) (answer, error) {
@@ -103,7 +108,7 @@ func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Plac
 func (e *endpoint) hand(ctx context.Context, in *arrival, p *cells.Placement, part *cells.Part) (*cells.Answer, error) {
 	r := in.Request
 	a, err := e.cells.Forward(ctx, p, part, cells.Request{
-		Source: e.source.Name, Method: r.Method, URL: SeenURL(r), Address: e.allowlist.from(r), Header: r.Header, Body: in.raw,
+		Source: e.source.Name, Method: r.Method, TLS: r.TLS != nil, Host: r.Host, Target: r.URL.RequestURI(), Address: e.allowlist.from(r), Header: r.Header, Body: in.raw,
 	})
 	if err != nil {
 		return nil, err
@@ -219,15 +224,15 @@ func (e *endpoint) takeHop(r *http.Request, raw []byte, hop *cells.Hop, now time
 
 // sent is a request as its sender sent it, without its body.
 func sent(ctx context.Context, in *cells.Request) (*http.Request, error) {
-	at, err := url.Parse(in.URL)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnspecified, err)
+	at, err := url.ParseRequestURI(in.Target)
+	if err != nil { // which has the target, and that may have a secret
+		return nil, fmt.Errorf("%w: the target of the request cannot be read", errUnspecified)
 	}
 	r := (&http.Request{
-		Method: in.Method, URL: at, Host: at.Host, Body: http.NoBody, RemoteAddr: in.Address,
+		Method: in.Method, URL: at, Host: in.Host, Body: http.NoBody, RemoteAddr: in.Address,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: in.Header,
 	}).WithContext(ctx)
-	if at.Scheme == "https" {
+	if in.TLS {
 		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
 	}
 	return r, nil

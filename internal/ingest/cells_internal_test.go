@@ -1,8 +1,13 @@
 package ingest
 
 import (
+	"bufio"
+	"crypto/tls"
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/cells"
 )
@@ -15,5 +20,46 @@ func TestAnswersAccountForEveryEvent(t *testing.T) {
 		if err := accounted(&cells.Answer{Counts: counts}, 2); !errors.Is(err, want) {
 			t.Errorf("two events are answered %q: %v, want %v", counts, err, want)
 		}
+	}
+}
+
+// Another cell sees the address of a request as the cell where it came.
+func TestRequestsAreSeenElsewhereAsTheyAreHere(t *testing.T) {
+	for i, line := range []string{
+		"/in/s?a=b#c HTTP/1.1\r\nHost: h.example", "/in/s?token=x HTTP/1.1\r\nHost: h.example:abc", "/in/s HTTP/1.1\r\nHost: a%20b",
+		"/in/s? HTTP/1.1\r\nHost: h", "/in/s/%2f/x HTTP/1.1\r\nHost: h", "/in/s/x#y HTTP/1.1\r\nHost: h", "//in/s HTTP/1.1\r\nHost: h",
+		"/in/s HTTP/1.1\r\nHost: user@h", "/in/s HTTP/1.1\r\nHost: [::1", "/in/s HTTP/1.0", "/in/s?x=\xe9 HTTP/1.1\r\nHost: h",
+		"/in/s?a=%zz HTTP/1.1\r\nHost: h", "http://other/in/s HTTP/1.1\r\nHost: h",
+	} {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("POST " + line + "\r\n\r\n")))
+		if err != nil {
+			t.Errorf("%q: not a request: %v", line, err)
+			continue
+		}
+		in := &cells.Request{Source: "s", Method: r.Method, TLS: i%2 == 0, Host: r.Host, Target: r.URL.RequestURI(), Address: "192.0.2.1", Header: r.Header}
+		if in.TLS {
+			r.TLS = new(tls.ConnectionState)
+		}
+		got, err := sent(t.Context(), in)
+		if err != nil {
+			t.Errorf("%q: another cell refuses it: %v", line, err)
+		} else if SeenURL(got) != SeenURL(r) || got.Host != r.Host {
+			t.Errorf("%q is seen as %q by its own cell, and as %q by another", line, SeenURL(r), SeenURL(got))
+		}
+	}
+	if _, err := sent(t.Context(), &cells.Request{Method: "POST", Target: "no target?token=of-nobody"}); err == nil || strings.Contains(err.Error(), "of-nobody") {
+		t.Errorf("what is no target: %v; want an error that does not repeat it", err)
+	}
+}
+
+// Whoever waits in another cell is answered before he gives up.
+func TestAnotherCellIsAnsweredInTime(t *testing.T) {
+	for left, want := range map[time.Duration]time.Duration{0: time.Minute, 10 * time.Second: 9750 * time.Millisecond, time.Second: 900 * time.Millisecond, time.Hour: time.Minute} {
+		if got := (&arrival{hop: &cells.Hop{Left: left}}).within(time.Minute); got != want {
+			t.Errorf("with %s left it takes %s, want %s", left, got, want)
+		}
+	}
+	if got := new(arrival).within(time.Minute); got != time.Minute {
+		t.Errorf("where it came it takes %s", got)
 	}
 }

@@ -213,7 +213,7 @@ func (e *endpoint) acceptOne(in *arrival, b *batch) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case e.source.Sync:
-		return e.reply(in.Context(), c.entries[0], results[0], in.now)
+		return e.reply(in, c.entries[0], results[0])
 	}
 	return e.acknowledge(single(b.statuses.status(), c.events[0].Key)), nil
 }
@@ -243,7 +243,7 @@ func (e *endpoint) acknowledge(a answer) answer {
 // An event without a destination, and one whose answer is not kept any more, is acknowledged like those
 // of other sources: it is done. A copy of one that waits for a destination which the source had before is not:
 // nobody has it.
-func (e *endpoint) reply(ctx context.Context, entry *journal.Event, r journal.Result, start time.Time) (answer, error) {
+func (e *endpoint) reply(in *arrival, entry *journal.Event, r journal.Result) (answer, error) {
 	if len(entry.Destinations) == 0 {
 		return e.acknowledge(single(r.Status, entry.Key)), nil
 	}
@@ -252,8 +252,8 @@ func (e *endpoint) reply(ctx context.Context, entry *journal.Event, r journal.Re
 		return answer{}, errFull // it is stored all the same, and a copy gets the answer
 	}
 	defer room.leave()
-	left := e.source.Deadline - e.now().Sub(start)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
+	left := in.within(e.source.Deadline) - e.now().Sub(in.now)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(in.Context()), left)
 	defer cancel()
 	standing, err := e.answers.Await(ctx, journal.DeliveryID{EventID: r.ID, Destination: entry.Destinations[0]})
 	switch {

@@ -1,0 +1,232 @@
+package callmux
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hookonce/hookonce/internal/quota"
+)
+
+// A peer that reads no answers has so many calls under way as there may be, and what they hold is counted.
+func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
+	s := NewServer(func(_ context.Context, _ time.Duration, p []byte) []byte { return make([]byte, 32<<10) })
+	var room quota.Pool
+	room.Resize(64<<20, true)
+	near, far := net.Pipe()
+	share := room.Share()
+	go s.Serve(far, bufio.NewReader(far), share, nil)
+	defer near.Close()
+	before := runtime.NumGoroutine()
+	b := append(frame(nil, kindCall, 1, 2), 1, 'x')
+	near.SetWriteDeadline(time.Now().Add(time.Second))
+	for range 5000 {
+		if _, err := near.Write(b); err != nil {
+			break // it takes no more
+		}
+	}
+	if held := share.Used(); held < maxUnder/2*(32<<10) {
+		t.Errorf("%d bytes are counted of %d answers of 32 KiB", held, maxUnder)
+	}
+	if n := runtime.NumGoroutine() - before; n > maxUnder+100 {
+		t.Errorf("%d goroutines for one connection of which %d calls may be under way", n, maxUnder)
+	}
+}
+
+// A frame that says more than a call may have is not taken, and what is taken grows with what comes and has to come in time.
+func TestLengthsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(echo)
+		s.Limit(1 << 20)
+		var room quota.Pool
+		room.Resize(1<<30, true)
+		share := room.Share()
+		for _, size := range []uint32{3 << 30, 1<<20 + 1 + frameHead - 4} {
+			near, far := net.Pipe()
+			go s.Serve(far, bufio.NewReader(far), share, nil)
+			near.Write(append(binary.BigEndian.AppendUint32(nil, size), kindCall, 0, 0, 0, 1, 1))
+			synctest.Wait()
+			if n := share.Used(); n != 0 {
+				t.Errorf("%d bytes are held for a frame that says %d", n, size)
+			}
+			near.Close()
+		}
+		near, far := net.Pipe()
+		go s.Serve(far, bufio.NewReader(far), share, nil)
+		defer near.Close()
+		near.Write(append(binary.BigEndian.AppendUint32(nil, 1<<20), kindCall, 0, 0, 0, 1, 1))
+		began := time.Now()
+		for time.Since(began) < time.Minute {
+			if _, err := near.Write([]byte{1}); err != nil {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if took := time.Since(began); took > arrival(1<<20)+2*time.Second || share.Used() != 0 {
+			t.Errorf("a call that comes byte by byte is waited for during %s, and %d bytes are held", took, share.Used())
+		}
+	})
+}
+
+// One whose calls take long, large or small ones, leaves places to others.
+func TestSlowOnesLeavePlacesToOthers(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]int{"small": 0, "of 100 KiB": 100 << 10, "large": 130 << 10} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t, func(_ context.Context, _ time.Duration, payload []byte) []byte {
+					if payload[0] == 's' {
+						time.Sleep(30 * time.Second)
+					}
+					return []byte{1}
+				})
+				p.room.Resize(4<<30, true)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				for range maxLinks * maxCalls / max(1, size>>13) {
+					go p.Call(ctx, "slow", []byte("slow"), make([]byte, size))
+				}
+				synctest.Wait()
+				began := time.Now()
+				_, err := p.Call(t.Context(), "quick", []byte("quick"), make([]byte, size))
+				if took := time.Since(began); err != nil || took > time.Second {
+					t.Errorf("a quick call of another waited %s: %v", took, err)
+				}
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// A connection to which its client holds ends when it is old, as soon as its other side is trusted no more, and with a stop,
+// which does not wait if nothing is under way.
+func TestConnectionsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(echo)
+		var room quota.Pool
+		room.Resize(64<<20, true)
+		var trusted atomic.Bool
+		trusted.Store(true)
+		var clients sync.WaitGroup
+		defer clients.Wait()
+		hold := func() (served chan struct{}) {
+			near, far := net.Pipe()
+			served = make(chan struct{})
+			go func() { s.Serve(far, bufio.NewReader(far), room.Share(), trusted.Load); close(served) }()
+			go io.Copy(io.Discard, near)
+			clients.Go(func() {
+				for {
+					if _, err := near.Write(append(frame(nil, kindPing, 0, 0), append(frame(nil, kindCall, 1, 1), 0)...)); err != nil {
+						return
+					}
+					time.Sleep(3 * time.Second)
+				}
+			})
+			return served
+		}
+		began := time.Now()
+		<-hold()
+		if took := time.Since(began); took < maxAge || took > maxAge+grace+look {
+			t.Errorf("a connection is served for %s", took)
+		}
+		served := hold()
+		time.Sleep(time.Minute)
+		trusted.Store(false)
+		began = time.Now()
+		<-served
+		if took := time.Since(began); took > look {
+			t.Errorf("whoever is trusted no more is served for %s", took)
+		}
+		trusted.Store(true)
+		hold()
+		time.Sleep(time.Minute)
+		began = time.Now()
+		err := s.Close(t.Context())
+		if took := time.Since(began); took > 2*tail || err != nil {
+			t.Errorf("with nothing under way Close took %s: %v", took, err)
+		}
+	})
+}
+
+// The server waits for calls whose connection has ended.
+func TestCloseWaitsForCallsWithoutConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var running atomic.Bool
+		p := newPair(t, func(ctx context.Context, _ time.Duration, payload []byte) []byte {
+			running.Store(true)
+			time.Sleep(5 * time.Second)
+			running.Store(false)
+			return nil
+		})
+		go p.Call(t.Context(), "", []byte("x"))
+		synctest.Wait()
+		p.cut()
+		synctest.Wait()
+		err := p.server.Close(t.Context())
+		if running.Load() {
+			t.Errorf("the server says that it is closed, %v, and a call is being carried out", err)
+		}
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// A connection that takes no new calls any more is joined by none.
+func TestNobodyJoinsWhatIsRetired(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, echo)
+	l, err := p.shared(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.retire()
+	if l.tryJoin(1) {
+		t.Error("a retired connection is joined")
+	}
+	l.leave(0, 1)
+}
+
+// While one of two servers behind a name has vanished, new calls go to the other one before it is given up.
+func TestWhatIsSilentTakesNoNewCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(echo)
+		var room quota.Pool
+		room.Resize(64<<20, true)
+		dials := 0
+		c := NewClient(func(context.Context) (io.ReadWriteCloser, error) {
+			near, far := net.Pipe()
+			if dials++; dials == 1 {
+				go io.Copy(io.Discard, far)
+			} else {
+				go s.Serve(far, bufio.NewReader(far), room.Share(), nil)
+			}
+			return near, nil
+		}, 1<<20)
+		defer c.Close()
+		for i := range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			_, err := c.Call(ctx, "", []byte("x"))
+			cancel()
+			if err == nil {
+				if i > 2 {
+					t.Errorf("%d calls in a row went to a connection that answers nothing", i)
+				}
+				return
+			}
+		}
+		t.Error("no call was answered")
+	})
+}
