@@ -2,7 +2,9 @@ package cells
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -110,5 +112,35 @@ func TestTheLargestRequestHasRoom(t *testing.T) {
 		if !other.Take(1<<20) || !a.Take(largest+1<<10) {
 			t.Errorf("a request of %d bytes has no room beside a small one of another cell", largest)
 		}
+	}
+}
+
+// carrier answers requests of another cell.
+type carrier func(r *http.Request) *http.Response
+
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) { return c(r), nil }
+
+// A cell that tells of its maps, and does not answer on the way that requests go, is not up.
+func TestACellIsUpIfItTakesCalls(t *testing.T) {
+	t.Parallel()
+	maps := chain(t, [3]uint32{1, 0, 0})
+	k := &keeper{record: journal.CellRecord{Maps: []journal.CellMap{{Number: 1, Content: maps.Newest().content}}}}
+	b, _ := newCell("b", k, false)
+	b.links, b.shares = map[string]*callmux.Client{}, map[string]*quota.Share{}
+	s, err := newState(k.record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.state.Store(s)
+	b.client = &http.Client{Transport: carrier(func(r *http.Request) *http.Response {
+		if r.URL.Path != mapPath {
+			return &http.Response{StatusCode: http.StatusBadGateway, Body: http.NoBody, Request: r}
+		}
+		told, _ := json.Marshal(tidings{"a", maps.contents()})
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(told)), Request: r}
+	})}
+	b.visit(t.Context(), maps.Newest().Cells[0])
+	if err := b.reached["a"]; !errors.Is(err, ErrAway) {
+		t.Errorf("it is taken for up: %v", err)
 	}
 }
