@@ -29,6 +29,7 @@ func TestCellsHaveOneClaim(t *testing.T) {
 				r, err := w.postTo(c, w.cells[i%3], "orders", event(id))
 				if err != nil || r.status != http.StatusOK {
 					t.Errorf("%s at %s: %+v, %v", id, w.cells[i%3].name, r, err)
+					return
 				}
 				n, _ := map[string]*sync.Map{"accepted": &accepted, "duplicate": &duplicate}[r.verdict].LoadOrStore(id, new(sync.Map))
 				n.(*sync.Map).Store(i, true)
