@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/cells"
 )
@@ -21,12 +22,16 @@ func TestCellsHaveOneClaim(t *testing.T) {
 	w.awaitMap(int64(w.number), w.cells...)
 	c := client(t)
 	all := ids("evt", 40)
-	var accepted, duplicate sync.Map
+	var accepted, duplicate, refused sync.Map
 	var group sync.WaitGroup
 	for _, id := range all {
 		for i := range 6 {
 			group.Go(func() {
 				r, err := w.postTo(c, w.cells[i%3], "orders", event(id))
+				for deadline := time.Now().Add(patience); err == nil && r.status == http.StatusServiceUnavailable && time.Now().Before(deadline); {
+					refused.Store(id, true) // by a machine that is busy: the copy comes again, as senders do
+					r, err = w.postTo(c, w.cells[i%3], "orders", event(id))
+				}
 				if err != nil || r.status != http.StatusOK {
 					t.Errorf("%s at %s: %+v, %v", id, w.cells[i%3].name, r, err)
 					return
@@ -45,7 +50,8 @@ func TestCellsHaveOneClaim(t *testing.T) {
 	}
 	app.awaitIDs(t, all)
 	for _, id := range all {
-		if a, d := count(&accepted, id), count(&duplicate, id); a != 1 || d != 5 {
+		_, doubtful := refused.Load(id) // it may have been stored all the same
+		if a, d := count(&accepted, id), count(&duplicate, id); a+d != 6 || a > 1 || a == 0 && !doubtful {
 			t.Errorf("%s was accepted %d times and a duplicate %d times", id, a, d)
 		}
 		for _, cell := range w.cells {
