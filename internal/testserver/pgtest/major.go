@@ -15,8 +15,7 @@ import (
 // value is a major version, such as 17, or a folder with the programs initdb, pg_ctl and postgres.
 const Variable = "HOOKONCE_TEST_POSTGRES"
 
-// Majors are the versions that scripts/install-servers versions brings. There are no programs besides those that a
-// server needs among them: tests that make a [Cluster.Standby] are skipped.
+// Majors are the versions that scripts/install-servers versions brings: initdb, pg_ctl and postgres, and no other programs.
 var Majors = []int{15, 16, 17, 18}
 
 // Has reports whether the programs of a major version are on this machine, so that [Options.Major] can ask for it.

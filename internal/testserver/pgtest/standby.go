@@ -1,23 +1,25 @@
 package pgtest
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Standby starts a second server that follows c, and has c's commits wait for it from now on. It takes no
-// writes before Promote. It ends with the test. With programs that scripts/install-servers versions brought the test is
-// skipped: there is no pg_basebackup among them.
+// writes before Promote. It ends with the test.
 func (c *Cluster) Standby(t testing.TB) *Cluster {
 	t.Helper()
-	if strings.HasPrefix(c.programs, cache()) {
-		t.Skip("makes a standby, and pg_basebackup is not among the programs in ", c.programs)
-	}
 	s, err := c.follow()
 	if err != nil {
 		t.Fatal(err)
@@ -35,10 +37,9 @@ func (c *Cluster) follow() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.run("pg_basebackup", "--pgdata", s.data(), "--host", "127.0.0.1", "--port", strconv.Itoa(c.port),
-		"--username", "postgres", "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
-	if err == nil {
-		err = s.configure("port = "+strconv.Itoa(s.port), "unix_socket_directories = '"+s.dir+"'", "cluster_name = 'standby'")
+	if err = c.connected(s.copyFrom(c)); err == nil {
+		err = s.configure("port = "+strconv.Itoa(s.port), "unix_socket_directories = '"+s.dir+"'", "cluster_name = 'standby'",
+			fmt.Sprintf("primary_conninfo = 'host=127.0.0.1 port=%d user=postgres'", c.port))
 	}
 	if err == nil {
 		err = s.Restart()
@@ -48,6 +49,75 @@ func (c *Cluster) follow() (*Cluster, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// copyFrom copies the data of a running server as a base backup does (PostgreSQL's documentation, "Making a Base Backup
+// Using the Low Level API"), for pg_basebackup does not come with every server. A slot keeps the log that the copy needs.
+func (c *Cluster) copyFrom(other *Cluster) func(context.Context, *pgx.Conn) error {
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		slot := "copy" + strconv.Itoa(c.port)
+		_, err := conn.Exec(ctx, `SELECT pg_create_physical_replication_slot($1, true, true)`, slot)
+		if err == nil {
+			_, err = conn.Exec(ctx, `SELECT pg_backup_start($1, true)`, slot)
+		}
+		if err == nil {
+			err = copyTree(c.data(), other.data(), func(path string) bool {
+				return path != "postmaster.pid" && path != "postmaster.opts" && filepath.Dir(path) != "pg_replslot" && filepath.Dir(path) != "pg_wal"
+			})
+		}
+		var label string
+		if ctx = context.WithoutCancel(ctx); err == nil { // for the copy may have taken long
+			err = conn.QueryRow(ctx, `SELECT labelfile FROM pg_backup_stop(false)`).Scan(&label)
+		}
+		if err == nil {
+			err = copyTree(c.data(), other.data(), func(path string) bool { return filepath.Dir(path) == "pg_wal" })
+		}
+		for name, text := range map[string]string{"backup_label": label, "standby.signal": ""} {
+			if err == nil {
+				err = write(filepath.Join(c.data(), name), strings.NewReader(text))
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("pgtest: a copy of %s: %w", other.data(), err)
+		}
+		return nil
+	}
+}
+
+// copyTree copies the folders of another one, and the files that are wanted, for the server's user. What vanishes
+// meanwhile is left out.
+func copyTree(to, from string, want func(path string) bool) error {
+	return fs.WalkDir(os.DirFS(from), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case d.IsDir():
+			dir := filepath.Join(to, path)
+			return errors.Join(os.MkdirAll(dir, 0o700), serverUser.Own(dir))
+		case !want(path):
+			return nil
+		}
+		f, err := os.Open(filepath.Join(from, path))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		defer f.Close()
+		return write(filepath.Join(to, path), f)
+	})
+}
+
+// write makes a file of the server's user.
+func write(file string, from io.Reader) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	return errors.Join(err, f.Close(), serverUser.Own(file))
 }
 
 // waitFor makes commits wait until s has them on its disk, and returns when s is so far.

@@ -73,6 +73,7 @@ type accounts struct {
 	recovering atomic.Pointer[recovery]
 	mu         sync.Mutex
 	recovered  traffic.Histogram
+	worst      map[string]time.Duration // of recovered, by fault
 
 	counting, claiming *httptest.Server
 	ill                atomic.Bool // the destinations answer 500
@@ -81,14 +82,15 @@ type accounts struct {
 
 // recovery is a fault after which somebody has to acknowledge again.
 type recovery struct {
-	since   time.Time // of its beginning
+	fault   string
+	since   time.Time // its beginning, or its end if it lasts
 	over    time.Time // its end: what is acknowledged for a request that began later counts
 	gateway int       // whose acknowledgement counts; negative: anybody's
 }
 
 // newAccounts opens both destinations.
 func newAccounts(t *testing.T, n int) *accounts {
-	a := &accounts{t: t, n: n, acked: newBits(n), delivered: newBits(n)}
+	a := &accounts{t: t, n: n, acked: newBits(n), delivered: newBits(n), worst: map[string]time.Duration{}}
 	db, err := sql.Open("sqlite", "file:"+t.TempDir()+"/app.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(normal)&_txlock=immediate")
 	if err != nil {
 		t.Fatal(err)
@@ -221,8 +223,10 @@ func (a *accounts) acknowledged(n, gateway int, began time.Time) {
 	if r == nil || began.Before(r.over) || (r.gateway >= 0 && r.gateway != gateway) || !a.recovering.CompareAndSwap(r, nil) {
 		return
 	}
+	took := time.Since(r.since)
 	a.mu.Lock()
-	a.recovered.Record(time.Since(r.since))
+	a.recovered.Record(took)
+	a.worst[r.fault] = max(a.worst[r.fault], took)
 	a.mu.Unlock()
 }
 

@@ -179,6 +179,7 @@ type harm struct {
 	name   string
 	weight int
 	do     func() (gateway int, err error)
+	lasts  bool // until do returns: what recovers does so from then on
 }
 
 // harms are those that this run knows.
@@ -188,23 +189,23 @@ func (s *stage) harms() []harm {
 		return func() (int, error) { i := rand.IntN(len(s.gateways)); return i, f(i) }
 	}
 	all := []harm{
-		{"gateway killed", 40, one(s.kill)},
-		{"gateway stopped beyond its leases", 4, one(s.freeze)},
-		{"sender cut off", 8, one(func(i int) error { return cutFor(s.doors[i]) })},
-		{"destination cut off", 6, any(func() error { return cutFor(s.shops[rand.IntN(2)]) })},
-		{"destinations answer 500", 4, any(s.sicken)},
+		{"gateway killed", 40, one(s.kill), false},
+		{"gateway stopped beyond its leases", 4, one(s.freeze), true},
+		{"sender cut off", 8, one(func(i int) error { return cutFor(s.doors[i]) }), true},
+		{"destination cut off", 6, any(func() error { return cutFor(s.shops[rand.IntN(2)]) }), true},
+		{"destinations answer 500", 4, any(s.sicken), true},
 	}
 	if s.full != nil {
-		all = append(all, harm{"disk full", 10, any(s.full)})
+		all = append(all, harm{"disk full", 10, any(s.full), true})
 	}
 	if s.pg != nil {
 		all = append(all,
-			harm{"backend killed", 12, any(s.killBackend)},
-			harm{"server stopped at once", 12, any(s.restart)},
-			harm{"server killed", 6, any(s.killServer)},
-			harm{"server hangs", 4, any(s.hang)},
-			harm{"store cut off", 6, any(func() error { return cutFor(s.pg.links[s.pg.first]) })},
-			harm{"standby promoted", 2, any(s.promote)})
+			harm{"backend killed", 12, any(s.killBackend), false},
+			harm{"server stopped at once", 12, any(s.restart), false},
+			harm{"server killed", 6, any(s.killServer), false},
+			harm{"server hangs", 4, any(s.hang), true},
+			harm{"store cut off", 6, any(func() error { return cutFor(s.pg.links[s.pg.first]) }), true},
+			harm{"standby promoted", 2, any(s.promote), false})
 	}
 	return all
 }
@@ -324,7 +325,11 @@ func (s *stage) adversary(sent <-chan struct{}) {
 				s.t.Fatalf("%s: %v", h.name, err)
 			}
 			s.faults[h.name]++
-			s.recovering.Store(&recovery{since, time.Now(), gateway})
+			over := time.Now()
+			if h.lasts {
+				since = over
+			}
+			s.recovering.Store(&recovery{h.name, since, over, gateway})
 			break
 		}
 	}
@@ -349,7 +354,8 @@ type record struct {
 	Faults    map[string]int `json:"faults"`
 	Recovery  struct {
 		traffic.Quantiles
-		Count uint64 `json:"count"`
+		Count uint64                   `json:"count"`
+		Worst map[string]time.Duration `json:"worst_ns"` // of each kind of fault
 	} `json:"recovery"` // from a fault, or the end of one that lasts, to the next acknowledgement
 }
 
@@ -366,7 +372,7 @@ func (s *stage) judge(began time.Time, took time.Duration) {
 	lost := s.acked.missing(s.delivered)
 	r.Lost = len(lost)
 	r.Effects, r.Doubled = s.claims()
-	r.Recovery.Quantiles, r.Recovery.Count = s.recovered.Quantiles(), s.recovered.Count()
+	r.Recovery.Quantiles, r.Recovery.Count, r.Recovery.Worst = s.recovered.Quantiles(), s.recovered.Count(), s.worst
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		s.t.Fatal(err)
