@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/pagetest"
 )
 
 var update = flag.Bool("update", false, "write the table of metrics in docs/monitoring.md anew")
@@ -34,23 +34,7 @@ func TestMetricsStandInAPage(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		table += rows[name]
 	}
-	const page = "../../docs/monitoring.md"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), "make docs. -->\n\n")
-	old, after, ended := strings.Cut(rest, "\n## ")
-	if !found || !ended {
-		t.Fatalf("%s has no generated section Metrics", page)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(before+"make docs. -->\n\n"+table+"\n## "+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if old != table {
-		t.Errorf("%s, Metrics: the table is not what the metrics say of themselves: run make docs", page)
-	}
+	pagetest.Table(t, "../../docs/monitoring.md", "metrics", table, *update)
 }
 
 // metricRows returns the row of every metric of a gateway with a source of every mode, by name.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hookonce/hookonce/internal/pagetest"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/guarantees.md")
@@ -19,23 +21,7 @@ func TestFaultsStandInAPage(t *testing.T) {
 		law, wrong, _ := strings.Cut(m.Law, m.mark())
 		fmt.Fprintf(&table, "| %s | %s | `%s` | %s |\n", law, wrong, m.Name, m.seenBy())
 	}
-	page, mark := filepath.Join(root, "docs/guarantees.md"), "<!-- The faults, written by make docs. -->\n\n"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), mark)
-	old, after, ended := strings.Cut(rest, "\n## ")
-	if !found || !ended {
-		t.Fatalf("%s has no generated table of faults", page)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(before+mark+table.String()+"\n## "+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if old != table.String() {
-		t.Errorf("%s: the table is not what is planted: run make docs", page)
-	}
+	pagetest.Table(t, filepath.Join(root, "docs/guarantees.md"), "faults", table.String(), *update)
 }
 
 // Every law of the page has a fault that breaks it.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/pagetest"
 )
 
 var updateRecord = flag.Bool("update", false, "write the table of docs/record.md")
@@ -22,24 +24,7 @@ func TestRunsOfRecordStandInAPage(t *testing.T) {
 	if err := json.Unmarshal(text, &runs); err != nil {
 		t.Fatal(err)
 	}
-	const page, mark = "../../../../docs/record.md", "<!-- The runs, written by make docs. -->\n\n"
-	old, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(old), mark)
-	was, after, ended := strings.Cut(rest, "\n## ")
-	if !found || !ended {
-		t.Fatalf("%s has no generated table", page)
-	}
-	table := tableOf(runs)
-	if *updateRecord {
-		if err := os.WriteFile(page, []byte(before+mark+table+"\n## "+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if was != table {
-		t.Errorf("%s: the table is not what docs/record.json has: run make docs", page)
-	}
+	pagetest.Table(t, "../../../../docs/record.md", "runs", tableOf(runs), *updateRecord)
 }
 
 // tableOf writes the runs, and their sum below them.
