@@ -53,8 +53,6 @@ type Options struct {
 	Store journal.CellKeeper
 	// Known says what is on record here.
 	Known Known
-	// HasEvents reports whether the store has any event.
-	HasEvents func(ctx context.Context) (bool, error)
 	// Remembered says for how long the keys of a source are. 0: for ever.
 	Remembered func(source string) time.Duration
 	// Configured is the map of the configuration.
@@ -144,8 +142,6 @@ func CheckName(ctx context.Context, store journal.CellKeeper, name string) error
 	switch {
 	case err != nil || own == "" || own == name:
 		return err
-	case own == journal.UnreadCellName:
-		return fmt.Errorf("%w: the store has maps of cells, and its role may not read of which; write the settings of the cell (cell, cells_map, cells, cell_listen, cell_tls) into the file, and give the role the rights of cells (operating.md)", ErrNotThisCell)
 	case name == "":
 		return fmt.Errorf("%w: it is the cell %q, and the file has no cells; write cell: %s with the cells_map, cells, cell_listen and cell_tls of the cell's other gateways into it", ErrNotThisCell, own, own)
 	}
@@ -179,14 +175,14 @@ func (c *Cells) introduce(ctx context.Context, told Configured) error {
 		c.say(fmt.Sprintf("the configuration has cells_map %d, and map %d is the newest that is known here; the ones between are asked for of the other cells", told.Number, have))
 		return nil
 	}
-	if err := c.checkFirst(ctx, told, have); err != nil {
-		return err
+	if have == 0 && owners(told.Cells) > 1 {
+		return ErrFirstMap
 	}
 	next, err := s.chain.Next(told)
 	if err != nil {
 		return err
 	}
-	err = c.raise(ctx, []journal.CellMap{{Number: next.Number, Content: next.content, Since: c.opt.Now()}})
+	err = c.raise(ctx, []journal.CellMap{{Number: next.Number, Content: next.content, Since: c.opt.Now()}}, told.Cells)
 	if err != nil && !errors.Is(err, ErrConflict) {
 		return err
 	}
@@ -197,40 +193,12 @@ func (c *Cells) introduce(ctx context.Context, told Configured) error {
 	return nil
 }
 
-// checkFirst refuses a first map by which other cells own what may be on record here, or by which this one owns what may be
-// on record in others: by one with a single owner, all that it may have is its own, and the others refuse it if they have any.
-func (c *Cells) checkFirst(ctx context.Context, told Configured, have int64) error {
-	if have > 0 {
-		return nil
+// owners is how many cells own keys.
+func owners(all []Cell) (n int) {
+	for _, o := range all {
+		n += min(1, int(o.Weight))
 	}
-	owners := 0
-	for _, o := range told.Cells {
-		owners += min(1, int(o.Weight))
-	}
-	if owners > 1 {
-		return ErrFirstMap
-	}
-	return c.checkOwners(ctx, told.Cells)
-}
-
-// checkJoin is checkFirst for maps that another cell tells of: by the first of them others may own what is on record here, and
-// nobody would ask for it.
-func (c *Cells) checkJoin(ctx context.Context, theirs *Chain) error {
-	if theirs.Newest() == nil {
-		return nil
-	}
-	return c.checkOwners(ctx, theirs.maps[0].Cells)
-}
-
-func (c *Cells) checkOwners(ctx context.Context, first []Cell) error {
-	if !slices.ContainsFunc(first, func(o Cell) bool { return o.Name != c.opt.Self && o.Weight > 0 }) {
-		return nil
-	}
-	some, err := c.opt.HasEvents(ctx)
-	if err == nil && some {
-		err = ErrHasEvents
-	}
-	return err
+	return n
 }
 
 // say logs what is to be known of the configuration, once until it is something else.
@@ -243,10 +211,15 @@ func (c *Cells) say(text string) {
 	}
 }
 
-// raise stores maps, and goes by them.
-func (c *Cells) raise(ctx context.Context, maps []journal.CellMap) error {
-	err := c.opt.Store.RaiseCellMap(ctx, c.opt.Self, maps, nil)
-	if errors.Is(err, journal.ErrOtherCellMap) {
+// raise stores maps, and goes by them. First are the cells of the first map that there is: a store without maps is refused by
+// which others own what may be on record here, because nobody would ask for it.
+func (c *Cells) raise(ctx context.Context, maps []journal.CellMap, first []Cell) error {
+	others := slices.ContainsFunc(first, func(o Cell) bool { return o.Name != c.opt.Self && o.Weight > 0 })
+	err := c.opt.Store.RaiseCellMap(ctx, journal.CellRaise{Cell: c.opt.Self, Maps: maps, Fresh: others})
+	switch {
+	case errors.Is(err, journal.ErrCellEvents):
+		err = ErrHasEvents
+	case errors.Is(err, journal.ErrOtherCellMap):
 		c.metrics.conflicts.Inc()
 		err = errors.Join(fmt.Errorf("%w: %w", ErrConflict, err), c.Refresh(ctx))
 	}

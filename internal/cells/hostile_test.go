@@ -43,7 +43,7 @@ func TestNobodyAnswersForAnotherCell(t *testing.T) {
 	}
 	nothing := func(context.Context, string, []string) (map[string]journal.Known, error) { return nil, nil }
 	at := func(self string) *Cells {
-		c, _ := newCell(self, k, false)
+		c, _ := newCell(self, k)
 		c.opt.Known, c.opt.Remembered = nothing, func(string) time.Duration { return 0 }
 		c.links, c.shares = map[string]*callmux.Client{}, map[string]*quota.Share{}
 		c.server = callmux.NewServer(c.serveCall)
@@ -93,7 +93,7 @@ func TestFieldsAreBounded(t *testing.T) {
 // What panics is an answer that says so, and ends no process.
 func TestPanicsAreAnswered(t *testing.T) {
 	t.Parallel()
-	c, log := newCell("b", new(keeper), false)
+	c, log := newCell("b", new(keeper))
 	c.take = func(context.Context, *Hop, *Request) Outcome { panic("at the disco") }
 	answer := c.serveCall(t.Context(), 0, handed(&Hop{From: "a", To: "b", Map: "m", Part: "p"}, &Request{Method: "POST", Target: "/"}))
 	if len(answer) == 0 || answer[0] != answerAway || !strings.Contains(log.String(), "disco") {
@@ -105,7 +105,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 func TestTheLargestRequestHasRoom(t *testing.T) {
 	t.Parallel()
 	for _, largest := range []int64{1 << 20, 100 << 20} {
-		c, _ := newCell("b", new(keeper), false)
+		c, _ := newCell("b", new(keeper))
 		c.server, c.shares = callmux.NewServer(c.serveCall), map[string]*quota.Share{}
 		c.Fit(largest)
 		a, other := c.memory("a"), c.memory("other")
@@ -125,7 +125,7 @@ func TestACellIsUpIfItTakesCalls(t *testing.T) {
 	t.Parallel()
 	maps := chain(t, [3]uint32{1, 0, 0})
 	k := &keeper{record: journal.CellRecord{Maps: []journal.CellMap{{Number: 1, Content: maps.Newest().content}}}}
-	b, _ := newCell("b", k, false)
+	b, _ := newCell("b", k)
 	b.links, b.shares = map[string]*callmux.Client{}, map[string]*quota.Share{}
 	s, err := newState(k.record)
 	if err != nil {

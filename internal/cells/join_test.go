@@ -16,23 +16,26 @@ type keeper struct {
 	journal.CellKeeper
 	record journal.CellRecord
 	refuse error // what raising ends with
+	events bool  // there are some
 }
 
 func (k *keeper) CellRecord(context.Context) (journal.CellRecord, error) { return k.record, nil }
 
-func (k *keeper) RaiseCellMap(_ context.Context, _ string, maps []journal.CellMap, _ *journal.Audit) error {
+func (k *keeper) RaiseCellMap(_ context.Context, r journal.CellRaise) error {
+	if k.events && r.Fresh && len(k.record.Maps) == 0 {
+		return journal.ErrCellEvents
+	}
 	if k.refuse == nil {
-		k.record.Maps = append(k.record.Maps, maps...)
+		k.record.Maps = append(k.record.Maps, r.Maps...)
 	}
 	return k.refuse
 }
 
-// newCell returns a cell whose store has events or not, and its log.
-func newCell(self string, k *keeper, events bool) (*Cells, *strings.Builder) {
+// newCell returns a cell, and its log.
+func newCell(self string, k *keeper) (*Cells, *strings.Builder) {
 	log := new(strings.Builder)
 	c := &Cells{metrics: newMetrics(), reached: map[string]error{}, opt: Options{
 		Self: self, Store: k, Now: time.Now, Logger: slog.New(slog.NewTextHandler(log, nil)),
-		HasEvents: func(context.Context) (bool, error) { return events, nil },
 	}}
 	c.state.Store(&state{chain: new(Chain)})
 	return c, log
@@ -50,8 +53,8 @@ func TestWhoMayJoin(t *testing.T) {
 		"an empty one": {"b", [3]uint32{1, 1, 0}, false, ErrMaps}, "the owner of all": {"b", [3]uint32{0, 1, 0}, true, ErrMaps},
 		"one of the owners": {"b", [3]uint32{1, 1, 0}, true, ErrHasEvents}, "the owner of nothing": {"c", [3]uint32{1, 0, 0}, true, ErrHasEvents},
 	} {
-		k := new(keeper)
-		cell, _ := newCell(c.self, k, c.events)
+		k := &keeper{events: c.events}
+		cell, _ := newCell(c.self, k)
 		theirs := chain(t, c.first, [3]uint32{1, 1, 1})
 		err := cell.learn(t.Context(), "x", &tidings{"x", theirs.contents()})
 		if !errors.Is(err, c.want) || (len(k.record.Maps) == 2) != (c.want == ErrMaps) {
@@ -64,7 +67,7 @@ func TestWhoMayJoin(t *testing.T) {
 func TestConflictsOfTheStoreAreTold(t *testing.T) {
 	t.Parallel()
 	theirs := chain(t, [3]uint32{1, 0, 0}, [3]uint32{1, 1, 1})
-	cell, _ := newCell("b", &keeper{refuse: journal.ErrOtherCellMap}, false)
+	cell, _ := newCell("b", &keeper{refuse: journal.ErrOtherCellMap})
 	if err := cell.learn(t.Context(), "x", &tidings{"x", theirs.contents()}); !errors.Is(err, ErrConflict) {
 		t.Errorf("it is told as %v", err)
 	}
@@ -72,7 +75,7 @@ func TestConflictsOfTheStoreAreTold(t *testing.T) {
 	for _, m := range []*Map{chain(t, [3]uint32{1, 2, 0}).Newest(), theirs.Newest()} {
 		k.record.Maps = append(k.record.Maps, journal.CellMap{Number: m.Number, Content: m.content})
 	}
-	cell, log := newCell("b", k, false)
+	cell, log := newCell("b", k)
 	cell.upkeep(t.Context())
 	if !strings.Contains(log.String(), "map 2 does not follow map 1") {
 		t.Errorf("the log says %q", log)

@@ -94,18 +94,13 @@ func (c *Cells) learn(ctx context.Context, cell string, theirs *tidings) error {
 	if chain.ID() == ours.ID() {
 		return nil
 	}
-	if ours.Newest() == nil {
-		if err := c.checkJoin(ctx, chain); err != nil {
-			return err
-		}
-	}
 	newer, err := ours.follow(chain, c.opt.Now())
 	if err != nil {
 		c.metrics.conflicts.Inc()
 		return err
 	}
 	if len(newer) > 0 {
-		if err := c.raise(ctx, newer); err != nil {
+		if err := c.raise(ctx, newer, chain.maps[0].Cells); err != nil {
 			return err
 		}
 	}

@@ -147,7 +147,7 @@ func (c *Cells) Forget(ctx context.Context, cell string, since time.Time, audit 
 	if err != nil {
 		return nil, err
 	}
-	if err := c.opt.Store.RaiseCellMap(ctx, c.opt.Self, []journal.CellMap{{Number: m.Number, Content: m.content, Since: audit.At}}, &audit); err != nil {
+	if err := c.opt.Store.RaiseCellMap(ctx, journal.CellRaise{Cell: c.opt.Self, Maps: []journal.CellMap{{Number: m.Number, Content: m.content, Since: audit.At}}, Audit: &audit}); err != nil {
 		return nil, err
 	}
 	if err := c.Refresh(ctx); err != nil {

@@ -232,7 +232,7 @@ func TestMapOfCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.RaiseCellMap(t.Context(), "eu", []journal.CellMap{{Number: 2, Content: "{}", Since: time.Now()}}, nil); err != nil {
+	if err := s.RaiseCellMap(t.Context(), journal.CellRaise{Cell: "eu", Maps: []journal.CellMap{{Number: 2, Content: "{}", Since: time.Now()}}}); err != nil {
 		t.Fatal(err)
 	}
 	for number, want := range map[int]Level{1: Warning, 2: OK, 3: Warning} {

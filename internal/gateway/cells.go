@@ -126,6 +126,14 @@ func (s *journalStore) withoutCells(ctx context.Context) error {
 	return nil
 }
 
+// writable returns why the store takes nothing from this gateway. It may have become a cell since that was started.
+func (g *Gateway) writable(ctx context.Context) error {
+	if err := g.journal.Ping(ctx); err != nil || g.cells.Cells != nil {
+		return err
+	}
+	return g.store.withoutCells(ctx)
+}
+
 // cellOptions are those of the cell of a store.
 func (p *plan) cellOptions(s *journalStore, known cells.Known, o Options) (cells.Options, error) {
 	keeper, ok := s.Store.(journal.CellKeeper)
@@ -134,10 +142,6 @@ func (p *plan) cellOptions(s *journalStore, known cells.Known, o Options) (cells
 	}
 	return cells.Options{
 		Self: p.cell.name, Store: keeper, Known: known, Configured: p.cell.configured, Peers: p.cell.peers, Now: o.Now, Logger: cmp.Or(o.strange, o.Logger), MaxBody: p.cell.maxBody,
-		HasEvents: func(ctx context.Context) (bool, error) {
-			some, err := s.Arrivals(ctx, 0, 1)
-			return len(some) > 0, err
-		},
 		Remembered: func(source string) time.Duration { return p.cell.remembered[source] },
 	}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/cells"
@@ -56,6 +57,32 @@ func TestCellsRefuseAnotherName(t *testing.T) {
 			b.Close()
 		}
 	}
+}
+
+// A gateway that ran without cells before its store had a map stores nothing from then on, and says why; started with the settings
+// of the cell it goes on.
+func TestCellsFenceGatewaysWithoutCells(t *testing.T) {
+	t.Parallel()
+	app := newSink(t)
+	w := newCellWorld(t, app.URL, 1, 0)
+	a, c := w.cells[0], client(t)
+	plain := configured(config.Store{Driver: config.Postgres, DSN: a.dsn}, app.URL)
+	g := start(t, plain)
+	source := plain.Sources[0]
+	insist(t, c, g, source, event("before"))
+	awaitReady(t, c, g)
+	w.startAll()
+	for deadline := time.Now().Add(patience); !strings.Contains(scraped(t, g), `hookonce_rejected_total{reason="cell_map",source="orders"} 1`); {
+		r, err := post(t, c, g, source, event("after"))
+		if err != nil || r.status != http.StatusServiceUnavailable || r.retry == "" || time.Now().After(deadline) {
+			t.Fatalf("under a map that it does not know: %+v, %v; want 503 for the map", r, err)
+		}
+	}
+	unready(t, c, g)
+	insist(t, c, a.gateway, source, event("after"))
+	insist(t, c, a.gateway, source, event("before"))
+	app.awaitIDs(t, []string{"before", "after"})
+	app.eachOnce(t, []string{"before", "after"})
 }
 
 // An event of another cell that a list has is neither stored here nor said to be on record: what compares counts it as open.

@@ -196,7 +196,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.ingest.storing = g.handler.Storing
 	g.tellMemory(&wired.plan)
 	g.readiness = g.newReadiness()
-	g.readiness.full, g.readiness.ping = g.journal.Full, g.journal.Ping
+	g.readiness.full, g.readiness.ping = g.journal.Full, g.writable
 	if g.library, err = openLibrary(wired.store, g.store, g.opt); err != nil {
 		return err
 	}

@@ -40,8 +40,8 @@ type Event struct {
 	// delivery of the first stands for it, and is re-driven like by a copy. So where a source drops any, its
 	// events must have a LogicalKey in common only if they have the same Destinations.
 	DropLogicalDuplicate bool
-	// CellMap is the number of the map of cells by which the event belongs here, or [CopiesOnly]. 0: the store takes it
-	// whatever its map is. See [CellKeeper].
+	// CellMap is the number of the map of cells by which the event belongs here, or [AnyCellMap] or [CopiesOnly]. 0: whoever
+	// accepts it knows of no cells, and a store that has a map refuses it. See [CellKeeper].
 	CellMap int64
 }
 

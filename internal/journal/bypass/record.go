@@ -88,7 +88,7 @@ func (b *Bypass) reconcile() (done bool, err error) {
 func (b *Bypass) rest(p *passage) *journal.Record {
 	e := *p.event
 	e.Destinations = p.missing()
-	e.CellMap = 0 // it has happened, whoever owns it by now
+	e.CellMap = journal.AnyCellMap // it has happened, whoever owns it by now
 	return &journal.Record{Event: &e, ID: p.id, Ordered: b.opt.InFlight.Destinations.Orders(&e)}
 }
 

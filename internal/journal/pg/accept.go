@@ -150,7 +150,7 @@ func (a *acceptance) storeUnder(ctx context.Context, number int64, entries []int
 			return err
 		}
 		if onlyCopies {
-			a.misplace(entries)
+			a.misplace(number, entries)
 			return nil
 		}
 	}
@@ -168,16 +168,20 @@ func (a *acceptance) insertNew(ctx context.Context, number int64, entries []int)
 		return err
 	})
 	if errors.Is(err, journal.ErrCellMap) {
-		a.misplace(entries)
+		a.misplace(number, entries)
 		return nil, nil
 	}
 	return rest, err
 }
 
 // misplace answers entries that do not belong here, as far as is known.
-func (a *acceptance) misplace(entries []int) {
+func (a *acceptance) misplace(number int64, entries []int) {
+	err := journal.ErrCellMap
+	if number == 0 {
+		err = journal.ErrNoCells
+	}
 	for _, i := range entries {
-		a.results[i] = journal.Result{Err: journal.ErrCellMap}
+		a.results[i] = journal.Result{Err: err}
 	}
 }
 
@@ -214,16 +218,12 @@ func (a *acceptance) insert(ctx context.Context, db querier, number int64, entri
 // query runs the statement that stores the columns.
 func (a *acceptance) query(ctx context.Context, db querier, number int64, c *columns) (pgx.Rows, error) {
 	t := &c.logical
-	plain, accept := a.sql.plain, a.sql.accept
-	if number != 0 {
-		f := a.fenced(number)
-		plain, accept = f.plain, f.accept
-	}
+	sql := a.storing(number)
 	if c.group == nil && c.listed == nil && t.id == nil {
-		return db.Query(ctx, plain, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
+		return db.Query(ctx, sql.plain, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
 			c.event, c.destination, c.hold, a.now, a.lease, c.header, c.body)
 	}
-	return db.Query(ctx, accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
+	return db.Query(ctx, sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
 		c.event, c.destination, c.hold, c.group, a.now, a.lease,
 		t.id, t.source, t.logical, t.key, t.drop, c.listed, c.origin, c.header, c.body)
 }

@@ -8,43 +8,66 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/pgerror"
 )
 
 var _ journal.CellKeeper = (*Store)(nil)
 
-// fencedStatements store events under one map of cells.
+// storing are the statements that store events.
+type storing struct{ plain, accept string }
+
+// fencedStatements are those that store events under one map of cells.
 type fencedStatements struct {
-	number        int64
-	plain, accept string
+	number int64
+	storing
 }
 
 // fencedID is in the place of an event's id where a statement says that the map is not the newest.
 const fencedID = -1
 
-// fenced returns the statements that store events as long as the store's newest map has that number: the row of the fence is
+// storing returns the statements for events with that [journal.Event.CellMap].
+func (s *Store) storing(number int64) storing {
+	switch number {
+	case 0:
+		return s.sql.uncelled
+	case journal.AnyCellMap:
+		return s.sql.storing
+	}
+	if f := s.fence.Load(); f != nil && f.number == number {
+		return f.storing
+	}
+	f := &fencedStatements{number, s.sql.behind(s.fenceOf(number))}
+	s.fence.Store(f)
+	return f.storing
+}
+
+// fenceOf is a row as long as the store's newest map has that number. The row is
 // locked for as long as the transaction lasts, and read anew where it was changed since the snapshot, so that
 // [Store.RaiseCellMap] waits for all that has passed it, and nothing passes it afterwards. The number is a part of the
 // texts, because the bodies have to stay the last parameter.
-func (s *Store) fenced(number int64) *fencedStatements {
-	if f := s.fence.Load(); f != nil && f.number == number {
-		return f
-	}
-	f := &fencedStatements{number: number, plain: s.fencedText(s.sql.plain, number), accept: s.fencedText(s.sql.accept, number)}
-	s.fence.Store(f)
-	return f
+func (s *Store) fenceOf(number int64) string {
+	return `SELECT number FROM ` + s.prefix + `cell_fence WHERE number = ` + strconv.FormatInt(number, 10) + ` FOR SHARE`
 }
 
-// fencedText makes the rows that a statement stores depend on the fence, and has it say if that was closed.
-func (s *Store) fencedText(text string, number int64) string {
-	fence := `WITH fence AS (SELECT number FROM ` + s.prefix + `cell_fence WHERE number = ` + strconv.FormatInt(number, 10) + ` FOR SHARE), `
-	text = strings.Replace(text, "WITH ", fence, 1)
-	text = strings.Replace(text, "FROM durable, unnest(", "FROM durable, fence, unnest(", 1)
-	return text + `
+// noCells is a row as long as the store has no map. There is nothing to lock but the table, and to name that is enough: the
+// server locks what a statement names before it takes the snapshot that it is carried out with, until the transaction ends. So a
+// first map, which has the table for itself, waits for all that passed here, and whatever waited for it sees it. A transaction
+// with one snapshot for all that it does has an older one: for that, the table has to be as it was made, without a page.
+const noCells = `SELECT 0 AS number WHERE NOT EXISTS (SELECT FROM {{.}}cell_fence)
+	AND (current_setting('transaction_isolation') = 'read committed' OR pg_relation_size('{{.}}cell_fence') = 0)`
+
+// behind makes the rows that the statements store depend on a fence, and has them say if that was closed.
+func (t storing) behind(fence string) storing {
+	text := func(text string) string {
+		text = strings.Replace(text, "WITH ", "WITH fence AS ("+fence+"), ", 1)
+		text = strings.Replace(text, "FROM durable, unnest(", "FROM durable, fence, unnest(", 1)
+		return text + `
 UNION ALL
 SELECT ` + strconv.Itoa(fencedID) + `, 0, '' WHERE NOT EXISTS (SELECT FROM fence)`
+	}
+	return storing{text(t.plain), text(t.accept)}
 }
 
 // CellRecord implements [journal.CellKeeper].
@@ -62,16 +85,11 @@ func (s *Store) CellRecord(ctx context.Context) (r journal.CellRecord, err error
 	return r, failed("reading the maps of cells", err)
 }
 
-// CellName implements [journal.CellKeeper]. A role of a gateway without cells may lack the right to read the name, but what
-// the row takes on the disk it may know: nothing if there never was one.
+// CellName implements [journal.CellKeeper].
 func (s *Store) CellName(ctx context.Context) (name string, err error) {
 	err = s.pool.QueryRow(ctx, s.in(`SELECT coalesce((SELECT cell FROM {{.}}cell_fence), '')`)).Scan(&name)
-	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == "42501" { // insufficient_privilege
-		var some bool
-		err = s.pool.QueryRow(ctx, `SELECT pg_relation_size($1::regclass) > 0`, s.in(`{{.}}cell_fence`)).Scan(&some)
-		if some {
-			name = journal.UnreadCellName
-		}
+	if pgerror.State(err) == "42501" { // insufficient_privilege
+		err = fmt.Errorf("every gateway has to read the table cell_fence; give its role the right to, as its owner: GRANT SELECT ON %scell_fence TO ... (operating.md): %w", s.prefix, err)
 	}
 	return name, failed("reading which cell the store is", err)
 }
@@ -85,32 +103,56 @@ func scanCellMap(row pgx.CollectableRow) (m journal.CellMap, err error) {
 const raiseTimeout = `SET LOCAL lock_timeout = '3s'`
 
 // RaiseCellMap implements [journal.CellKeeper]. The lock of the table conflicts with that of FOR SHARE, and unlike that of the row it
-// is given in turn: however much is being accepted, the map gets it.
-func (s *Store) RaiseCellMap(ctx context.Context, cell string, maps []journal.CellMap, audit *journal.Audit) error {
+// is given in turn: however much is being accepted, the map gets it. The first map takes the one that conflicts with all, for
+// [noCells]; that there is a map is looked up before, because a lock that is raised within a transaction is a deadlock of two.
+func (s *Store) RaiseCellMap(ctx context.Context, r journal.CellRaise) error {
 	return s.retry(ctx, "storing a map of cells", func() error {
+		own, err := s.CellName(ctx)
+		if err != nil {
+			return err
+		}
+		lock := `LOCK TABLE {{.}}cell_fence IN EXCLUSIVE MODE`
+		if own == "" {
+			lock = `LOCK TABLE {{.}}cell_fence IN ACCESS EXCLUSIVE MODE`
+		}
 		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-			for _, text := range []string{setDurable, raiseTimeout, s.in(`LOCK TABLE {{.}}cell_fence IN EXCLUSIVE MODE`)} {
+			for _, text := range []string{setDurable, raiseTimeout, s.in(lock)} {
 				if _, err := tx.Exec(ctx, text); err != nil {
 					return err
 				}
 			}
-			return s.raise(ctx, tx, cell, maps, audit)
+			return s.raise(ctx, tx, &r)
 		})
 	})
 }
 
+// fresh refuses a store without maps that has events.
+func (s *Store) fresh(ctx context.Context, tx pgx.Tx) error {
+	var some bool
+	err := tx.QueryRow(ctx, s.in(`SELECT EXISTS (SELECT FROM {{.}}events)`)).Scan(&some)
+	if err == nil && some {
+		err = journal.ErrCellEvents
+	}
+	return err
+}
+
 // raise stores what is newer of the maps.
-func (s *Store) raise(ctx context.Context, tx pgx.Tx, cell string, maps []journal.CellMap, audit *journal.Audit) error {
+func (s *Store) raise(ctx context.Context, tx pgx.Tx, r *journal.CellRaise) error {
 	var newest int64
 	var own string
 	if err := tx.QueryRow(ctx, s.in(`SELECT coalesce(max(number), 0), coalesce(max(cell), '') FROM {{.}}cell_fence`)).Scan(&newest, &own); err != nil {
 		return err
 	}
-	if own != "" && own != cell {
-		return fmt.Errorf("%w: it is %q, and not %q", journal.ErrCellName, own, cell)
+	if own != "" && own != r.Cell {
+		return fmt.Errorf("%w: it is %q, and not %q", journal.ErrCellName, own, r.Cell)
+	}
+	if own == "" && r.Fresh {
+		if err := s.fresh(ctx, tx); err != nil {
+			return err
+		}
 	}
 	before := newest
-	for _, m := range maps {
+	for _, m := range r.Maps {
 		switch {
 		case m.Number <= before:
 			if err := s.sameMap(ctx, tx, m); err != nil {
@@ -128,13 +170,13 @@ func (s *Store) raise(ctx context.Context, tx pgx.Tx, cell string, maps []journa
 	if newest == before {
 		return nil
 	}
-	if _, err := tx.Exec(ctx, s.in(`INSERT INTO {{.}}cell_fence (number, cell) VALUES ($1, $2) ON CONFLICT (one) DO UPDATE SET number = excluded.number`), newest, cell); err != nil {
+	if _, err := tx.Exec(ctx, s.in(`INSERT INTO {{.}}cell_fence (number, cell) VALUES ($1, $2) ON CONFLICT (one) DO UPDATE SET number = excluded.number`), newest, r.Cell); err != nil {
 		return err
 	}
-	if audit == nil {
+	if r.Audit == nil {
 		return nil
 	}
-	_, err := s.audit(ctx, tx, *audit)
+	_, err := s.audit(ctx, tx, *r.Audit)
 	return err
 }
 

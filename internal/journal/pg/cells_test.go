@@ -32,7 +32,7 @@ func placed(id int64, key string, number int64) *journal.Record {
 
 func mustRaise(t testing.TB, s *pg.Store, numbers ...int64) {
 	t.Helper()
-	if err := s.RaiseCellMap(context.Background(), "eu", cellMaps(numbers...), nil); err != nil {
+	if err := s.RaiseCellMap(context.Background(), journal.CellRaise{Cell: "eu", Maps: cellMaps(numbers...)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -43,23 +43,23 @@ func TestCellMaps(t *testing.T) {
 	s := open(t, pgtest.DSN(t), "")
 	ctx := t.Context()
 	mustRaise(t, s, 4, 5)
-	if err := s.RaiseCellMap(ctx, "eu", cellMaps(7), nil); !errors.Is(err, journal.ErrCellMap) {
+	if err := s.RaiseCellMap(ctx, journal.CellRaise{Cell: "eu", Maps: cellMaps(7)}); !errors.Is(err, journal.ErrCellMap) {
 		t.Errorf("a map that does not follow: %v", err)
 	}
 	audit := &journal.Audit{At: time.Now(), By: "test", Reason: "lost", Action: journal.ActionForgetCell, Filter: "us"}
 	other := cellMaps(5, 6)
 	other[0].Content = "other"
-	if err := s.RaiseCellMap(ctx, "eu", other, audit); !errors.Is(err, journal.ErrOtherCellMap) {
+	if err := s.RaiseCellMap(ctx, journal.CellRaise{Cell: "eu", Maps: other, Audit: audit}); !errors.Is(err, journal.ErrOtherCellMap) {
 		t.Errorf("what follows another map 5 than the store's: %v", err)
 	}
-	if err := s.RaiseCellMap(ctx, "us", cellMaps(5, 6), audit); !errors.Is(err, journal.ErrCellName) {
+	if err := s.RaiseCellMap(ctx, journal.CellRaise{Cell: "us", Maps: cellMaps(5, 6), Audit: audit}); !errors.Is(err, journal.ErrCellName) {
 		t.Errorf("a map of another cell's store: %v", err)
 	}
 	if r, err := s.CellRecord(ctx); err != nil || len(r.Maps) != 2 {
 		t.Errorf("after maps that were refused there are %+v, %v", r.Maps, err)
 	}
 	for range 2 { // the second time changes nothing
-		if err := s.RaiseCellMap(ctx, "eu", cellMaps(3, 5, 6), audit); err != nil {
+		if err := s.RaiseCellMap(ctx, journal.CellRaise{Cell: "eu", Maps: cellMaps(3, 5, 6), Audit: audit}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestCellMaps(t *testing.T) {
 	}
 }
 
-// What was placed by another map is refused by itself: its neighbours are stored, and so is what has no map.
+// What was placed by another map, or by none, is refused by itself: its neighbours are stored, and so is what has happened.
 func TestOtherMapsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := open(t, pgtest.DSN(t), "")
@@ -107,14 +107,15 @@ func TestOtherMapsAreRefused(t *testing.T) {
 	ordered := placed(7, "ordered", 6) // takes the other statement
 	ordered.Resource, ordered.Ordered = "r", []string{"app"}
 	batch := []*journal.Record{
-		placed(2, "new", 7), placed(3, "old map", 6), placed(4, "later map", 8), placed(5, "none", 0), placed(6, "", 6), ordered,
+		placed(2, "new", 7), placed(3, "old map", 6), placed(4, "later map", 8), placed(5, "happened", journal.AnyCellMap), placed(6, "", 6), ordered,
 		placed(8, "known", journal.CopiesOnly), placed(9, "unknown", journal.CopiesOnly), placed(10, "known", 6), placed(11, "new", 6), placed(12, "\x00", 7),
+		placed(13, "no map", 0), placed(14, "known", 0),
 	}
 	results, err := s.Accept(ctx, batch, now, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []journal.Status{journal.Accepted, "", "", journal.Accepted, "", "", journal.Duplicate, "", journal.Duplicate, journal.Duplicate, ""} {
+	for i, want := range []journal.Status{journal.Accepted, "", "", journal.Accepted, "", "", journal.Duplicate, "", journal.Duplicate, journal.Duplicate, "", "", journal.Duplicate} {
 		r := results[i]
 		if i == 10 {
 			if r.Err == nil || errors.Is(r.Err, journal.ErrCellMap) {
@@ -122,11 +123,11 @@ func TestOtherMapsAreRefused(t *testing.T) {
 			}
 			continue
 		}
-		if r.Status != want || (want == "") != errors.Is(r.Err, journal.ErrCellMap) {
+		if r.Status != want || (want == "") != errors.Is(r.Err, journal.ErrCellMap) || errors.Is(r.Err, journal.ErrNoCells) != (i == 11) {
 			t.Errorf("%q under map %d: %q, %v; want %q", batch[i].Key, batch[i].CellMap, r.Status, r.Err, want)
 		}
 	}
-	known, err := s.Known(ctx, "stripe", []string{"new", "old map", "later map", "none", "ordered", "unknown"})
+	known, err := s.Known(ctx, "stripe", []string{"new", "old map", "later map", "happened", "no map", "ordered", "unknown"})
 	if err != nil || len(known) != 2 {
 		t.Errorf("on record are %v, %v; want what was accepted", known, err)
 	}
@@ -237,55 +238,173 @@ func TestAMapWaitsForWhatIsBeingAccepted(t *testing.T) {
 	dsn, ctx := pgtest.DSN(t), t.Context()
 	s := open(t, dsn, "")
 	mustRaise(t, s, 1)
-	holder, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Close(ctx)
-	for _, text := range []string{
-		`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END'`,
-		`CREATE TRIGGER hold BEFORE INSERT ON hookonce.events FOR EACH ROW EXECUTE FUNCTION hold()`,
-		`SELECT pg_advisory_lock(7)`,
-	} {
-		if _, err := holder.Exec(ctx, text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	waiting := func(event string, want int) {
-		t.Helper()
-		for n := 0; n < want; {
-			if err := holder.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1`, event).Scan(&n); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	}
-	type answer struct {
-		results []journal.Result
-		err     error
-	}
-	accepted, raised := make(chan answer, 1), make(chan error, 1)
-	go func() {
-		results, err := s.Accept(ctx, []*journal.Record{placed(1, "evt_1", 1)}, time.Now(), time.Now())
-		accepted <- answer{results, err}
-	}()
-	waiting("advisory", 1)
-	go func() { raised <- s.RaiseCellMap(ctx, "eu", cellMaps(2), nil) }()
+	h := hold(t, dsn)
+	raised := make(chan error, 1)
+	accepted := accepting(s, placed(1, "evt_1", 1))
+	h.waiting("advisory", 1)
+	go func() { raised <- s.RaiseCellMap(ctx, journal.CellRaise{Cell: "eu", Maps: cellMaps(2)}) }()
 	blocked := make(chan struct{})
-	go func() { waiting("relation", 1); close(blocked) }()
+	go func() { h.waiting("relation", 1); close(blocked) }()
 	select {
 	case err := <-raised:
 		t.Fatalf("the map did not wait (%v)", err)
 	case <-blocked:
 	}
-	if _, err := holder.Exec(ctx, `SELECT pg_advisory_unlock(7)`); err != nil {
-		t.Fatal(err)
-	}
+	h.release()
 	if a := <-accepted; a.err != nil || a.results[0].Status != journal.Accepted {
 		t.Errorf("%+v", a)
 	}
 	if err := <-raised; err != nil {
 		t.Error(err)
+	}
+}
+
+// holder has what stores events wait.
+type holder struct {
+	*pgx.Conn
+	t testing.TB
+}
+
+// hold has whatever stores an event wait until release is called.
+func hold(t testing.TB, dsn string) *holder {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	for _, text := range []string{
+		`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(7); RETURN NEW; END'`,
+		`CREATE TRIGGER hold BEFORE INSERT ON hookonce.events FOR EACH ROW EXECUTE FUNCTION hold()`,
+		`SELECT pg_advisory_lock(7)`,
+	} {
+		if _, err := conn.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &holder{conn, t}
+}
+
+// waiting waits until so many wait for a lock of that kind.
+func (h *holder) waiting(event string, want int) {
+	deadline := time.Now().Add(time.Minute)
+	for n := 0; n < want; {
+		if time.Now().After(deadline) {
+			h.t.Errorf("%d wait for a lock of kind %s, want %d", n, event, want)
+			return
+		}
+		if err := h.QueryRow(h.t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = $1`, event).Scan(&n); err != nil {
+			h.t.Error(err)
+			return
+		}
+	}
+}
+
+func (h *holder) release() {
+	if _, err := h.Exec(h.t.Context(), `SELECT pg_advisory_unlock(7)`); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// answered is what Accept returned.
+type answered struct {
+	results []journal.Result
+	err     error
+}
+
+// accepting accepts a record meanwhile.
+func accepting(s *pg.Store, r *journal.Record) <-chan answered {
+	c := make(chan answered, 1)
+	go func() {
+		results, err := s.Accept(context.Background(), []*journal.Record{r}, time.Now(), time.Now())
+		c <- answered{results, err}
+	}()
+	return c
+}
+
+// The first map waits for what a gateway without cells is storing, so that what is asked for afterwards can be read; and what came
+// after the map stores nothing, although it began before that was there. By either statement, and where a transaction has one
+// snapshot for all that it does: that is taken before the server waits.
+func TestTheFirstMapFencesGatewaysWithoutCells(t *testing.T) {
+	t.Parallel()
+	for isolation, setting := range snapshots {
+		for statement, resource := range map[string]string{"plain": "", "ordered": "r"} {
+			t.Run(isolation+", "+statement, func(t *testing.T) {
+				t.Parallel()
+				dsn := pgtest.DSN(t)
+				record := func(id int64, key string) *journal.Record {
+					r := placed(id, key, 0)
+					if r.Resource = resource; resource != "" {
+						r.Ordered = r.Destinations
+					}
+					return r
+				}
+				open(t, dsn, "").Close()
+				under, after := open(t, dsn+setting+"&pool_max_conns=1", ""), open(t, dsn+setting+"&pool_max_conns=1", "")
+				for i, s := range []*pg.Store{under, after} { // which prepares the statement: the next one locks when it is carried out
+					if a := <-accepting(s, record(int64(i+1), fmt.Sprint("before_", i))); a.err != nil || a.results[0].Status != journal.Accepted {
+						t.Fatal(a)
+					}
+				}
+				raiser := open(t, dsn, "")
+				h := hold(t, dsn)
+				first := accepting(under, record(11, "under way"))
+				h.waiting("advisory", 1)
+				raised := make(chan error, 1)
+				go func() {
+					raised <- raiser.RaiseCellMap(context.Background(), journal.CellRaise{Cell: "eu", Maps: cellMaps(1)})
+				}()
+				h.waiting("relation", 1)
+				second := accepting(after, record(12, "too late"))
+				h.waiting("relation", 2)
+				h.release()
+				if a := <-first; a.err != nil || a.results[0].Status != journal.Accepted {
+					t.Errorf("what was under way: %+v", a)
+				}
+				if err := <-raised; err != nil {
+					t.Error(err)
+				}
+				if a := <-second; a.err != nil || !errors.Is(a.results[0].Err, journal.ErrNoCells) {
+					t.Errorf("what waited for the map: %+v", a)
+				}
+				if known, err := raiser.Known(t.Context(), "stripe", []string{"under way", "too late"}); err != nil || len(known) != 1 {
+					t.Errorf("on record are %v, %v", known, err)
+				}
+			})
+		}
+	}
+}
+
+// A store that gives keys away by its first map has to be empty when it does, and not a moment before.
+func TestAFirstMapThatOthersOwnNeedsAnEmptyStore(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn, "")
+	h := hold(t, dsn)
+	accepted := accepting(s, placed(1, "evt", 0))
+	h.waiting("advisory", 1)
+	raised := make(chan error, 1)
+	go func() {
+		raised <- s.RaiseCellMap(context.Background(), journal.CellRaise{Cell: "eu", Maps: cellMaps(1), Fresh: true})
+	}()
+	h.waiting("relation", 1)
+	h.release()
+	if a := <-accepted; a.err != nil || a.results[0].Status != journal.Accepted {
+		t.Errorf("%+v", a)
+	}
+	if err := <-raised; !errors.Is(err, journal.ErrCellEvents) {
+		t.Errorf("a map that gives away what was stored meanwhile: %v", err)
+	}
+	if a := <-accepting(s, placed(2, "evt_2", 0)); a.err != nil || a.results[0].Status != journal.Accepted {
+		t.Errorf("after a map that was refused: %+v", a)
+	}
+	for range 2 { // the second time there is a map
+		if err := s.RaiseCellMap(t.Context(), journal.CellRaise{Cell: "eu", Maps: cellMaps(1)}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.RaiseCellMap(t.Context(), journal.CellRaise{Cell: "eu", Maps: cellMaps(1, 2), Fresh: true}); err != nil {
+		t.Errorf("a second map: %v", err)
 	}
 }
 
@@ -319,22 +438,6 @@ func TestCellRights(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// Who has no rights of cells learns whether there are maps all the same.
-	unread, err := pg.Open(ctx, strings.Replace(dsn, "postgres@", "cell_app@", 1), pg.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unread.Close()
-	direct := func(text string) {
-		if _, err := conn.Exec(ctx, text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	direct("REVOKE ALL ON hookonce.cell_fence FROM cell_app")
-	if name, err := unread.CellName(ctx); name != "" || err != nil {
-		t.Errorf("without maps the store is the cell %q, %v", name, err)
-	}
-	direct("GRANT SELECT, INSERT, UPDATE ON hookonce.cell_fence TO cell_app")
 	s, err := pg.Open(ctx, strings.Replace(dsn, "postgres@", "cell_app@", 1), pg.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -350,8 +453,10 @@ func TestCellRights(t *testing.T) {
 	if results, err := s.Accept(ctx, []*journal.Record{placed(1, "evt", 2)}, time.Now(), time.Now()); err != nil || results[0].Status != journal.Accepted {
 		t.Errorf("%+v, %v", results, err)
 	}
-	direct("REVOKE ALL ON hookonce.cell_fence FROM cell_app")
-	if name, err := unread.CellName(ctx); name != journal.UnreadCellName || err != nil {
-		t.Errorf("with maps that it may not read the store is the cell %q, %v", name, err)
+	if _, err := conn.Exec(ctx, "REVOKE ALL ON hookonce.cell_fence FROM cell_app"); err != nil {
+		t.Fatal(err)
+	}
+	if name, err := s.CellName(ctx); err == nil || !strings.Contains(err.Error(), `GRANT SELECT ON "hookonce".cell_fence`) {
+		t.Errorf("who may not read it is told the name %q, %v", name, err)
 	}
 }

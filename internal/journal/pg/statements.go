@@ -5,7 +5,10 @@ import "strings"
 // statements are the texts of everything that the store asks, with the schema filled in. Tables keep the names that
 // the schema gave them: lanes has the ordering groups, twins the logical duplicates, sightings the duplicate receipts.
 type statements struct {
-	plain, accept, copies, supply, release  string
+	storing          // whatever map of cells there is
+	uncelled storing // if there is none
+
+	copies, supply, release                 string
 	targets, groupsDue, groups, turns, take string
 	choices, picked, pickedGroups           string
 	extend, finish, finishReplies           string
@@ -15,8 +18,9 @@ type statements struct {
 
 func newStatements(prefix string) statements {
 	in := func(text string) string { return strings.ReplaceAll(text, "{{.}}", prefix) }
+	all := storing{in(plainSQL), in(acceptSQL)}
 	return statements{
-		plain: in(plainSQL), accept: in(acceptSQL), copies: in(copiesSQL), supply: in(supplySQL), release: in(releaseSQL),
+		storing: all, uncelled: all.behind(in(noCells)), copies: in(copiesSQL), supply: in(supplySQL), release: in(releaseSQL),
 		targets: in(targetsSQL), groupsDue: in(groupsDueSQL), groups: in(groupsSQL), turns: in(turnsSQL), take: in(takeSQL),
 		choices: in(choicesSQL), picked: in(pickedSQL), pickedGroups: in(pickedGroupsSQL),
 		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), bypassed: in(bypassedSQL),

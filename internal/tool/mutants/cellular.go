@@ -3,11 +3,19 @@ package main
 // cellular has faults in how keys are divided among cells.
 var cellular = []mutant{
 	{"fence-is-open", "cells: a key is accepted under an old map", "internal/journal/pg/cells.go",
-		"cell_fence WHERE number = ` + strconv.FormatInt(number, 10) + ` FOR SHARE), `",
-		"cell_fence WHERE number >= ` + strconv.FormatInt(number, 10) + ` FOR SHARE), `",
+		"cell_fence WHERE number = ` + strconv.FormatInt(number, 10) + ` FOR SHARE`",
+		"cell_fence WHERE number >= ` + strconv.FormatInt(number, 10) + ` FOR SHARE`",
 		[]test{{"./internal/journal/pg", "TestNothingIsAcceptedUnderAnOldMap"}}},
 	{"map-does-not-wait", "cells: a map is stored while events are being accepted under the one before", "internal/journal/pg/cells.go",
-		"strconv.FormatInt(number, 10) + ` FOR SHARE), `",
-		"strconv.FormatInt(number, 10) + `), `",
+		"+ strconv.FormatInt(number, 10) + ` FOR SHARE`",
+		"+ strconv.FormatInt(number, 10)",
 		[]test{{"./internal/journal/pg", "TestAMapWaitsForWhatIsBeingAccepted"}}},
+	{"who-knows-no-cells-is-not-fenced", "cells: a gateway without cells accepts what a first map has given away", "internal/journal/pg/cells.go",
+		"WHERE NOT EXISTS (SELECT FROM {{.}}cell_fence)\n\tAND (",
+		"WHERE true OR (",
+		[]test{{"./internal/journal/pg", "TestOtherMapsAreRefused"}}},
+	{"one-snapshot-sees-no-first-map", "cells: a gateway without cells accepts what a first map has given away", "internal/journal/pg/cells.go",
+		" OR pg_relation_size('{{.}}cell_fence') = 0)",
+		" OR true)",
+		[]test{{"./internal/journal/pg", "TestTheFirstMapFencesGatewaysWithoutCells"}}},
 }
