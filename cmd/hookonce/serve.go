@@ -80,6 +80,7 @@ func serve(ctx context.Context, w *env, cfg *config.Config, load func() (*config
 	if err := notifyReady(w); err != nil {
 		log.Warn("gateway: " + err.Error())
 	}
+	gateway.GiveBack()
 	if dev != nil {
 		dev.announce(w, g)
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -52,12 +53,19 @@ func New(o Options) http.Handler {
 	}
 	o.Logger = loglimit.Bound(o.Logger)
 	a := &api{opt: o, turns: make(chan struct{}, maxInFlight), tests: make(chan struct{}, maxTests), compared: make(chan struct{}, maxCompared)}
+	routes := sync.OnceValue(a.routes)
+	return dated(o.Changed, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { routes().ServeHTTP(w, r) }))
+}
+
+// routes returns what answers for each path. It is made when somebody asks for the first time: with the schemas of all that is
+// asked and answered it takes a megabyte.
+func (a *api) routes() http.Handler {
 	mux := http.NewServeMux()
-	a.register(humago.New(mux, document(o.Version)))
+	a.register(humago.New(mux, document(a.opt.Version)))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		(&problem.Details{Status: http.StatusNotFound, Detail: "there is nothing here; GET " + Base + "/openapi.json lists what there is"}).Write(w)
 	})
-	return dated(o.Changed, mux)
+	return mux
 }
 
 // document is the head of the OpenAPI document.

@@ -5,8 +5,16 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/journal"
 )
+
+// An API that nobody asks takes little memory: its routes and schemas are made with the first request.
+func TestMadeWhenAsked(t *testing.T) {
+	if n := testing.AllocsPerRun(1, func() { api.New(api.Options{}) }); n > 100 {
+		t.Errorf("%.0f allocations before anybody asks; want at most 100", n)
+	}
+}
 
 // The document beside the API has every path, and says that a token is needed.
 func TestDocument(t *testing.T) {

@@ -68,6 +68,13 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// A dashboard that nobody looks at takes little memory: templates are read with the first page that needs them.
+func TestReadWhenAsked(t *testing.T) {
+	if n := testing.AllocsPerRun(1, func() { dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Calm}) }); n > 1000 {
+		t.Errorf("%.0f allocations before anybody asks for a page; want at most 1000", n)
+	}
+}
+
 // stable leaves out what changes with the assets, and lines with nothing in them.
 func stable(page []byte) []byte {
 	page = regexp.MustCompile(`(/assets/\w+)\.[0-9a-f]{10}`).ReplaceAll(page, []byte("$1.HASH"))

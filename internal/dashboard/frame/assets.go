@@ -5,10 +5,10 @@ import (
 	"embed"
 	"encoding/hex"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed assets
@@ -24,8 +24,8 @@ type asset struct {
 	content []byte
 }
 
-// assets has each asset under its own name and under that with the hash.
-var assets = func() map[string]*asset {
+// assets returns each asset under its own name and under that with the hash.
+var assets = sync.OnceValue(func() map[string]*asset {
 	all := map[string]*asset{}
 	files, err := fs.ReadDir(assetFiles, "assets")
 	if err != nil {
@@ -38,24 +38,23 @@ var assets = func() map[string]*asset {
 		}
 		sum := sha256.Sum256(content)
 		extension := path.Ext(f.Name())
-		a := &asset{strings.TrimSuffix(f.Name(), extension) + "." + hex.EncodeToString(sum[:5]) + extension, mediaType(extension), content}
+		a := &asset{strings.TrimSuffix(f.Name(), extension) + "." + hex.EncodeToString(sum[:5]) + extension, mediaTypes[extension], content}
 		all[f.Name()], all[a.name] = a, a
 	}
 	return all
-}()
+})
 
-// mediaType returns that of a file. That of scripts is not left to the machine's tables.
-func mediaType(extension string) string {
-	if extension == ".js" {
-		return "text/javascript; charset=utf-8"
-	}
-	return mime.TypeByExtension(extension)
+// mediaTypes are those of assets. The tables of the machine, which are large, are not asked.
+var mediaTypes = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
 }
 
 // serveAsset answers with an asset, which browsers keep: under this name it never changes.
 func serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, assetPath)
-	a := assets[name]
+	a := assets()[name]
 	if a == nil || a.name != name {
 		http.NotFound(w, r)
 		return

@@ -41,10 +41,10 @@ type Options struct {
 // Frame makes pages. It is safe for concurrent use.
 type Frame struct {
 	opt       Options
-	templates map[string]*template.Template
+	templates templates
 }
 
-// New returns a frame. It panics if a template is wrong.
+// New returns a frame. A template that is wrong panics when its page is first asked for.
 func New(o Options) *Frame {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -56,7 +56,7 @@ func New(o Options) *Frame {
 		o.Root = func(*http.Request) string { return "/" }
 	}
 	o.Logger = loglimit.Bound(o.Logger)
-	return &Frame{o, parse(o.Templates, o.Functions, o.Now)}
+	return &Frame{o, find(o.Templates, o.Functions, o.Now)}
 }
 
 // Relative is a Root for pages that do not know what they are mounted under: it leads up from the path of the request.

@@ -75,7 +75,7 @@ func (p *Page) MayAct() bool { return p.Visitor.MayAct }
 func (p *Page) At(path string) string { return p.root + strings.TrimPrefix(path, "/") }
 
 // Asset returns the address of a file that pages load.
-func (p *Page) Asset(name string) string { return p.At(assetPath + assets[name].name) }
+func (p *Page) Asset(name string) string { return p.At(assetPath + assets()[name].name) }
 
 // Page returns the handler of a page. What load returns is shown by the template of that name, or sent as JSON.
 func (f *Frame) Page(template string, load func(*http.Request) (*Page, error)) http.Handler {
@@ -113,7 +113,7 @@ func (f *Frame) Write(w http.ResponseWriter, r *http.Request, status int, templa
 		p.Self = p.At(p.Place)
 	}
 	var b bytes.Buffer
-	if err := f.templates[template].ExecuteTemplate(&b, "layout", p); err != nil {
+	if err := f.templates[template]().ExecuteTemplate(&b, "layout", p); err != nil {
 		f.opt.Logger.LogAttrs(r.Context(), slog.LevelError, "dashboard: a page cannot be rendered", slog.String("page", template), slog.Any("error", err))
 		http.Error(w, "this page cannot be shown; the log says why", http.StatusInternalServerError)
 		return

@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,23 +21,31 @@ var templateFiles embed.FS
 // partsFile has what several pages of a dashboard show, where there is any.
 const partsFile = "_parts.html"
 
-// parse reads the templates of pages, by the names of their files, each with the frame around it. It panics if one is
-// wrong, which a test sees.
-func parse(own fs.FS, extra template.FuncMap, now func() time.Time) map[string]*template.Template {
-	around := template.Must(template.New("").Funcs(functions(now)).Funcs(extra).ParseFS(templateFiles, "templates/*.html"))
-	if parts, err := fs.ReadFile(own, partsFile); err == nil {
-		template.Must(around.Parse(string(parts)))
+// templates are those of pages, by the names of their files, each with the frame around it.
+type templates map[string]func() *template.Template
+
+// find lists the templates of pages. Each is read when its page is first asked for, because what they come to takes a few
+// megabytes, and most gateways are looked at by nobody most of the time. One that is wrong panics then, which a test sees.
+func find(own fs.FS, extra template.FuncMap, now func() time.Time) templates {
+	around := sync.OnceValue(func() *template.Template {
+		t := template.Must(template.New("").Funcs(functions(now)).Funcs(extra).ParseFS(templateFiles, "templates/*.html"))
+		if parts, err := fs.ReadFile(own, partsFile); err == nil {
+			template.Must(t.Parse(string(parts)))
+		}
+		return t
+	})
+	page := func(of fs.FS, file string) func() *template.Template {
+		return sync.OnceValue(func() *template.Template { return template.Must(template.Must(around().Clone()).ParseFS(of, file)) })
 	}
-	all := map[string]*template.Template{"problem": template.Must(template.Must(around.Clone()).ParseFS(templateFiles, "problem.html"))}
+	all := templates{"problem": page(templateFiles, "problem.html")}
 	files, err := fs.Glob(own, "*.html")
 	if err != nil {
 		panic(err)
 	}
 	for _, f := range files {
-		if f == partsFile {
-			continue
+		if f != partsFile {
+			all[strings.TrimSuffix(path.Base(f), ".html")] = page(own, f)
 		}
-		all[strings.TrimSuffix(path.Base(f), ".html")] = template.Must(template.Must(around.Clone()).ParseFS(own, f))
 	}
 	return all
 }

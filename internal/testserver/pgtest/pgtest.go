@@ -8,7 +8,11 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -107,5 +111,20 @@ func tempDir(makeDir func(prefix string) (string, error)) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, serverUser.Own(dir)
+	if err := errors.Join(serverUser.Own(dir), reachable(dir)); err != nil {
+		return "", errors.Join(err, os.Remove(dir))
+	}
+	return dir, nil
+}
+
+// reachable reports whether the server's user can come to its folder, which depends on those that it is in.
+func reachable(dir string) error {
+	test := exec.Command("/bin/sh", "-c", `test -w "$1"`, "sh", dir)
+	if err := serverUser.Run(test); err != nil {
+		return err
+	}
+	if err := test.Run(); err != nil {
+		return fmt.Errorf("the user %s, as whom the server runs, cannot enter %s: set TMPDIR to a folder that everybody can enter, as /tmp is", serverUser, filepath.Dir(dir))
+	}
+	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 func query(t *testing.T, dsn, sql string) string {
@@ -202,6 +204,43 @@ func TestVariable(t *testing.T) {
 		t.Setenv(Variable, fmt.Sprint(major))
 		if got, err := programs(0); err == nil != Has(major) || got != programsOf(major) {
 			t.Error(major, got, err)
+		}
+	}
+}
+
+// A folder that the server's user cannot enter is refused at once, and nothing is left there; from one where it can make
+// nothing, its files are removed at the end.
+func TestFolderOfTheServersUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("the server runs as this user, who made the folder")
+	}
+	for _, mode := range []os.FileMode{0o700, 0o755} {
+		within, err := os.MkdirTemp("/tmp", "hookonce-folder-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(within) })
+		if err := os.Chmod(within, mode); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("TMPDIR", within)
+		dir, err := tempDir(throwaway.DiskDir)
+		if enters := mode == 0o755; enters {
+			if err != nil {
+				t.Fatalf("mode %o: %v", mode, err)
+			}
+			k, err := (&Cluster{dir: dir}).keep()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := k.Close(); err != nil {
+				t.Errorf("mode %o: %v", mode, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), "set TMPDIR") || !strings.Contains(err.Error(), within) {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+		if left, err := os.ReadDir(within); err != nil || len(left) > 0 {
+			t.Errorf("mode %o: left %v, %v", mode, left, err)
 		}
 	}
 }

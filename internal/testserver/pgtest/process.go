@@ -1,7 +1,9 @@
 package pgtest
 
 import (
+	"errors"
 	"io"
+	"os"
 	"os/exec"
 
 	"github.com/hookonce/hookonce/internal/testserver/throwaway"
@@ -26,5 +28,15 @@ func (c *Cluster) keep() (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return attend(`cat >/dev/null; "$1" stop -w -s -m immediate -D "$2/data" >/dev/null 2>&1; rm -rf "$2"`, ctl, c.dir)
+	k, err := attend(`cat >/dev/null; "$1" stop -w -s -m immediate -D "$2/data" >/dev/null 2>&1; rm -rf "$2" 2>/dev/null; ! test -e "$2/data"`, ctl, c.dir)
+	return keeper{k, c.dir}, err
 }
+
+// keeper is that process. The server's user may not be allowed to remove the folder itself, which this one made.
+type keeper struct {
+	io.Closer
+	dir string
+}
+
+// Close implements [io.Closer].
+func (k keeper) Close() error { return errors.Join(k.Closer.Close(), os.RemoveAll(k.dir)) }

@@ -107,6 +107,7 @@ func playGateway(ctx context.Context, o serverOrder) error {
 	if err != nil {
 		return err
 	}
+	go gateway.GiveBack()
 	ready("http://" + g.Addr().String() + "/in/bench")
 	ctx, cancel := context.WithTimeout(ctx, stop)
 	defer cancel()
