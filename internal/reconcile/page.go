@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/hookonce/hookonce/internal/nesting"
+	"github.com/hookonce/hookonce/internal/jsonscan"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -67,10 +67,11 @@ func parsePage(body []byte, l *spec.List) (page, error) {
 
 // parseJSON parses an answer, which must be JSON and not be nested without end.
 func parseJSON(body []byte) (gjson.Result, error) {
-	if nesting.Deeper(body, maxDepth) || !gjson.ValidBytes(body) {
+	text := string(body)
+	if jsonscan.Check(text, maxDepth) != nil {
 		return gjson.Result{}, lies("the answer is no JSON")
 	}
-	return gjson.ParseBytes(body), nil
+	return gjson.Parse(text), nil
 }
 
 // find returns what is at a path.

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 	"strings"
@@ -10,10 +9,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/hookonce/hookonce/internal/nesting"
+	"github.com/hookonce/hookonce/internal/jsonscan"
 )
 
-// maxDepth is how deep a JSON document may be nested. The checker is recursive, and a signed body of
+// maxDepth is how deep a JSON document may be nested. The scanner is recursive, and a signed body of
 // nothing but brackets must not exhaust the stack.
 const maxDepth = 1000
 
@@ -81,11 +80,33 @@ func (t *tree) guard(v *value) {
 type document []field
 
 type field struct {
-	kind      gjson.Type
 	found     bool
 	ambiguous bool   // found more than once, with different values
-	text      string // the decoded string, or the number as written
 	raw       string // the JSON text
+}
+
+// sort returns what a value begins with, which tells its sort: see [jsonscan.Scanner.Begins]. Absent ones have none.
+func (f *field) sort() byte {
+	if f.raw == "" {
+		return 0
+	}
+	return f.raw[0]
+}
+
+// text returns the decoded string, or else the JSON text.
+func (f *field) text() string {
+	if f.sort() != '"' {
+		return f.raw
+	}
+	return unquoted(f.raw[1 : len(f.raw)-1])
+}
+
+// unquoted returns the string that is written so between its quotes.
+func unquoted(inner string) string {
+	if strings.IndexByte(inner, '\\') < 0 {
+		return inner
+	}
+	return gjson.Parse(`"` + inner + `"`).Str
 }
 
 // blank reports whether there is nothing in a field: it is absent, null, or empty.
@@ -96,63 +117,89 @@ func (f *field) blank() bool {
 	return f.raw == "null" || f.raw == `""` || strings.Trim(f.raw, "{}[] \t\r\n") == ""
 }
 
-// find looks up every path in the text of a document.
-func (t *tree) find(text string) document {
-	if len(t.nodes) == 0 {
-		return nil
+// read checks that a text is JSON, and looks up every path in it on the way.
+func (t *tree) read(text string) (document, error) {
+	s := jsonscan.New(text, maxDepth)
+	if t.empty() {
+		s.Skip()
+		return nil, notJSON(s.End(), text)
 	}
 	doc := make(document, len(t.nodes))
-	t.record(0, gjson.Parse(text), doc)
+	begin := s.At()
+	t.record(0, text, &s, doc)
+	if err := s.End(); err != nil {
+		return nil, notJSON(err, text)
+	}
+	if root := &doc[0]; root.sort() == '{' || root.sort() == '[' {
+		root.raw = text[begin:] // with the white space behind it, which digests that are on record were made of
+	}
+	return doc, nil
+}
+
+// find looks up every path in the text of a document that was checked.
+func (t *tree) find(text string) document {
+	if t.empty() {
+		return nil
+	}
+	doc, _ := t.read(text)
 	return doc
 }
 
 // walk records the members of an object, or the elements of an array, that the tree asks for.
-func (t *tree) walk(at int, in gjson.Result, doc document) {
-	switch {
-	case in.IsObject():
-		in.ForEach(func(key, val gjson.Result) bool {
-			for _, i := range t.nodes[at].children {
-				switch n := &t.nodes[i]; {
-				case n.isIndex:
-				case n.name == key.Str:
-					t.record(i, val, doc)
-				case n.guarded && strings.EqualFold(n.name, key.Str):
-					t.blur(i, doc)
-				}
+func (t *tree) walk(at int, text string, s *jsonscan.Scanner, doc document) {
+	for written := range s.Members {
+		name, taken := unquoted(written), false
+		for _, i := range t.nodes[at].children {
+			switch n := &t.nodes[i]; {
+			case n.isIndex:
+			case n.name == name:
+				taken = true
+				t.record(i, text, s, doc)
+			case n.guarded && strings.EqualFold(n.name, name):
+				t.blur(i, doc)
 			}
-			return true
-		})
-	case in.IsArray():
-		next := 0
-		in.ForEach(func(_, val gjson.Result) bool {
-			for _, i := range t.nodes[at].children {
-				if n := &t.nodes[i]; n.isIndex && n.index == next {
-					t.record(i, val, doc)
-				}
-			}
-			next++
-			return true
-		})
+		}
+		if !taken {
+			s.Skip()
+		}
 	}
 }
 
-// record notes val at a node and below. A second value for the same node makes it ambiguous unless
-// both are the same text; parsers disagree on which one counts.
-func (t *tree) record(i int, val gjson.Result, doc document) {
-	f := &doc[i]
-	if f.found {
-		if f.raw != val.Raw {
+// elements records the elements of an array that the tree asks for.
+func (t *tree) elements(at int, text string, s *jsonscan.Scanner, doc document) {
+	for index := range s.Elements {
+		taken := false
+		for _, i := range t.nodes[at].children {
+			if n := &t.nodes[i]; n.isIndex && n.index == index {
+				taken = true
+				t.record(i, text, s, doc)
+			}
+		}
+		if !taken {
+			s.Skip()
+		}
+	}
+}
+
+// record notes the value that the scanner is before at a node and below. A second value for the same node makes it
+// ambiguous unless both are the same text; parsers disagree on which one counts.
+func (t *tree) record(i int, text string, s *jsonscan.Scanner, doc document) {
+	begin := s.At()
+	switch f := &doc[i]; {
+	case f.found:
+		s.Skip()
+		if f.raw != text[begin:s.At()] {
 			t.blur(i, doc)
 		}
 		return
+	case len(t.nodes[i].children) == 0:
+		s.Skip()
+	case s.Begins() == '[':
+		t.elements(i, text, s, doc)
+	default:
+		t.walk(i, text, s, doc)
 	}
-	*f = field{kind: val.Type, found: true, raw: val.Raw, text: val.Str}
-	if val.Type != gjson.String {
-		f.text = val.Raw
-	}
-	if len(t.nodes[i].children) > 0 {
-		t.walk(i, val, doc)
-	}
+	doc[i] = field{found: true, raw: text[begin:s.At()]}
 }
 
 // blur marks a node and everything below it as ambiguous.
@@ -168,7 +215,7 @@ func (t *tree) blur(i int, doc document) {
 // could have met at the sender already, so U+FFFD itself is not text either.
 func (d document) text(node int) string {
 	text, _ := d.exact(node)
-	if strings.ContainsRune(text, utf8.RuneError) {
+	if replaced(text) {
 		return ""
 	}
 	return text
@@ -181,33 +228,55 @@ func (d document) exact(node int) (string, bool) {
 		return "", true
 	}
 	f := &d[node]
-	switch {
-	case f.ambiguous || f.kind == gjson.JSON || f.garbled():
+	if f.ambiguous {
 		return "", false
-	case f.kind == gjson.Null:
+	}
+	switch f.sort() {
+	case '{', '[':
+		return "", false
+	case 0, 'n': // null
 		return "", true
 	}
-	return f.text, true
-}
-
-// garbled reports whether a string may have been something else before it was decoded: its U+FFFD stands
-// for bytes or halves of surrogates that are no characters.
-func (f *field) garbled() bool {
-	return strings.ContainsRune(f.text, utf8.RuneError) &&
-		(!utf8.ValidString(f.raw) || strings.Contains(f.raw, `\ud`) || strings.Contains(f.raw, `\uD`))
-}
-
-// checkJSON reports whether body is JSON that gjson can be trusted with.
-func checkJSON(body []byte) error {
-	switch {
-	case len(bytes.TrimSpace(body)) == 0:
-		return errEmptyBody
-	case nesting.Deeper(body, maxDepth):
-		return errTooDeep
-	case !gjson.ValidBytes(body):
-		return errNotJSON
+	text := f.text()
+	if replaced(text) && f.garbled() {
+		return "", false
 	}
-	return nil
+	return text, true
+}
+
+// replaced reports whether U+FFFD is in a text, or stands for bytes in it that are no characters.
+func replaced(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return strings.ContainsRune(text[i:], utf8.RuneError)
+		}
+	}
+	return false
+}
+
+// garbled reports whether the U+FFFD in a string may have been something else before it was decoded: bytes or halves of
+// surrogates that are no characters.
+func (f *field) garbled() bool {
+	return !utf8.ValidString(f.raw) || strings.Contains(f.raw, `\ud`) || strings.Contains(f.raw, `\uD`)
+}
+
+// checkJSON reports whether body is JSON.
+func checkJSON(body []byte) error {
+	text := view(body)
+	return notJSON(jsonscan.Check(text, maxDepth), text)
+}
+
+// notJSON says what the scanner found wrong with a text.
+func notJSON(err error, text string) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jsonscan.ErrDeep):
+		return errTooDeep
+	case strings.TrimSpace(text) == "":
+		return errEmptyBody
+	}
+	return errNotJSON
 }
 
 // view returns b as a string without copying it, and bytesOf the reverse. Bodies may be 25 MiB;

@@ -100,7 +100,6 @@ type reading struct {
 	// added to that.
 	strayed bool
 
-	text          string // of the JSON document
 	doc           document
 	docErr        error
 	form, query   url.Values
@@ -127,12 +126,11 @@ func (r *reading) document() (document, error) {
 			return nil, r.docErr
 		}
 	}
-	if r.docErr = checkJSON(body); r.docErr != nil && r.formField != "" {
-		body, r.docErr = r.embedded(r.docErr)
-	}
-	if r.docErr == nil && body != nil {
-		r.text = view(body)
-		r.doc = r.tree.find(r.text)
+	r.doc, r.docErr = r.tree.read(view(body))
+	if r.docErr != nil && r.formField != "" {
+		if body, r.docErr = r.embedded(r.docErr); r.docErr == nil && body != nil {
+			r.doc, r.docErr = r.tree.read(view(body))
+		}
 	}
 	return r.doc, r.docErr
 }

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
 	"github.com/hookonce/hookonce"
@@ -63,7 +62,7 @@ func (v *verifier) stamp(p *Provider, r *reading, text string) (err error) {
 		r.req.Header[v.ts.text] = []string{text}
 	case kindJSON:
 		path, raw := sjsonPath(v.ts.path), v.unit.json(r.req.Now)
-		if doc := r.in(v.ts); v.ts.node < len(doc) && doc[v.ts.node].kind == gjson.String { // Mailgun writes a number in quotes
+		if doc := r.in(v.ts); v.ts.node < len(doc) && doc[v.ts.node].sort() == '"' { // Mailgun writes a number in quotes
 			raw = `"` + text + `"`
 		}
 		if r.req.Body, err = sjson.SetRawBytes(r.req.Body, path, []byte(raw)); err == nil {

@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"reflect"
 	"strings"
@@ -156,5 +158,19 @@ func TestLowerCaseIsSigned(t *testing.T) {
 	s.Event.Key = [][]Value{{"lower:json:$.id"}}
 	if _, err := New(s, Settings{Secrets: Secrets("fake")}); err == nil || !strings.Contains(err.Error(), "for what is signed") {
 		t.Errorf("a key in lower case: %v", err)
+	}
+}
+
+// TestWholeDocumentsDigest never changes: digests that are on record were made of the document with the white space behind
+// it, and without that before it.
+func TestWholeDocumentsDigest(t *testing.T) {
+	s := plain()
+	s.Event.Key = [][]Value{{"hash:json:$"}}
+	p := build1(t, s, Settings{})
+	for body, of := range map[string]string{" {\"id\":\"a\"} \r\n": "{\"id\":\"a\"} \r\n", "\t[1, 2]\n\n": "[1, 2]\n\n", "\n\"a\" ": `"a"`, " -1.50\n": "-1.50"} {
+		sum := sha256.Sum256([]byte(of))
+		if key := open(t, p, body).Events[0].Key; key != hex.EncodeToString(sum[:digestSize]) {
+			t.Errorf("%q has the digest %s", body, key)
+		}
 	}
 }
