@@ -42,6 +42,8 @@ func (instant) Purge(context.Context, journal.Purge) (journal.Purged, error) {
 	return journal.Purged{}, nil
 }
 
+func (instant) ForgetTallies(context.Context, time.Time) error { return nil }
+
 func (instant) Pauses(context.Context) ([]journal.Pause, error) { return nil, nil }
 
 func (instant) RecordDuplicates(context.Context, []journal.DuplicateReceipt) error { return nil }

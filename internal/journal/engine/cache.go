@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/hookonce/hookonce"
@@ -46,8 +45,11 @@ func (c *doneCache) add(e *journal.Event, id int64, known epoch) {
 	if c.keys == nil || e.Key == "" || journal.Coalesces(e.Key) || e.Listed {
 		return // done work never swallows what coalesces, and what comes from a list knows no digest to compare with
 	}
-	// The strings may be parts of a whole request; the cache must not keep that alive.
-	key, done := hookonce.Ref{Source: strings.Clone(e.Source), Key: strings.Clone(e.Key)}, doneEvent{id, string(e.Digest)}
+	// The strings may be parts of a whole request, which the cache must not keep alive. One object has all three: there are
+	// many, and the garbage collector visits each.
+	text := e.Source + e.Key + string(e.Digest)
+	at := len(e.Source) + len(e.Key)
+	key, done := hookonce.Ref{Source: text[:len(e.Source)], Key: text[len(e.Source):at]}, doneEvent{id, text[at:]}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known == c.since && !c.off {
