@@ -37,6 +37,16 @@ var gateway = []mutant{
 		`if digest, _ := row[1].([]byte); e.Listed || unsupplied || bytes.Equal(digest, e.Digest) {`,
 		`if digest, _ := row[1].([]byte); true || bytes.Equal(digest, e.Digest) {`,
 		[]test{{"./internal/journal/sqlite", "TestStore"}}},
+	{"aborted-is-done", "4. an attempt that a stop cut off counts as a delivery", "internal/deliver/attempt.go",
+		`o.State, o.Due = journal.Pending, o.Started.Add(o.Duration)
+		return`,
+		`o.State, o.Due = journal.Done, o.Started.Add(o.Duration)
+		return`,
+		[]test{{"./internal/deliver", "TestStopHandsBack"}, {yearly, "TestScenes/unfinished"}}},
+	{"pause-is-ignored", "gateway: a paused destination is delivered to", "internal/deliver/sendqueue.go",
+		`func (q *sendQueue) paused() bool { return q.opt.Journal.Paused(q.name) }`,
+		`func (q *sendQueue) paused() bool { return false && q.opt.Journal.Paused(q.name) }`,
+		[]test{{"./internal/deliver", "TestPause"}, {yearly, "TestScenes/pause"}}},
 	{"copy-does-not-redrive", "5. a copy of an event that failed is answered and changes nothing", "internal/journal/pg/statements_accept.go",
 		`d.state IN ('failed', 'dead')`,
 		`d.state IN ('dead')`,
@@ -55,7 +65,7 @@ var gateway = []mutant{
 		`SET due_at = ?
 	WHERE event_id = ? AND destination = ? AND token = ? AND state = 'processing'`, `SET due_at = ?
 	WHERE event_id = ? AND destination = ? AND token <> -? AND state = 'processing'`,
-		[]test{{"./internal/journal/sqlite", "TestStore"}}},
+		[]test{{"./internal/journal/sqlite", "TestStore"}, {yearly, "TestScenes/held"}}},
 	{"lost-lease-is-begun", "6. a delivery whose lease was lost while it waited is attempted", "internal/deliver/attempt.go",
 		`if !s.opt.Journal.Current(w.Held) {`,
 		`if false {`,
@@ -64,15 +74,23 @@ var gateway = []mutant{
 		`ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), in.acceptTimeout)`,
 		`ctx, cancel := context.WithTimeout(ctx, in.acceptTimeout)`,
 		[]test{{"./internal/ingest", "TestSenderHangsUpDuringTheCommit"}}},
+	{"hang-up-ends-a-batch", "8. the rest of a request is not stored when its sender hangs up", "internal/ingest/batch.go",
+		`ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(`,
+		`ctx, cancel := context.WithTimeout(ctx, max(`,
+		[]test{{yearly, "TestScenes/hang-ups"}}},
 	{"failed-commit-is-acknowledged", "10. a commit that was reported failed is acknowledged", "internal/journal/engine/writer.go",
 		`if err != nil {
 			w.fail(fmt.Errorf("%w: %w", journal.ErrUnavailable, err))
 		} else {`,
 		`if err != nil {
 			_ = fmt.Errorf
-			w.succeed(make([]journal.Result, len(w.slots)), lease)
+			results = make([]journal.Result, len(w.slots))
+			for i := range results {
+				results[i] = journal.Result{Status: journal.Accepted, ID: w.records[i].ID}
+			}
+			w.succeed(results, lease)
 		} else {`,
-		[]test{{"./internal/journal/engine", "TestAccept_persistedButReportedFailed"}}},
+		[]test{{"./internal/journal/engine", "TestAccept_persistedButReportedFailed"}, {yearly, "TestScenes/commits"}}},
 	{"purge-of-open-deliveries", "11. a purge deletes events that are not delivered yet", "internal/journal/purge.go",
 		`if f.Open || slices.Contains(p.Sources, f.Source) == p.Others {`,
 		`if slices.Contains(p.Sources, f.Source) == p.Others {`,
@@ -94,13 +112,13 @@ var gateway = []mutant{
 	{"cache-survives-a-replay", "13. the cache knows as done what is being replayed", "internal/journal/engine/cache.go",
 		`	if known == c.since && !c.off {`,
 		`	if !c.off {`,
-		[]test{{"./internal/journal/engine", "TestCache"}}},
+		[]test{{"./internal/journal/engine", "TestCache"}, {yearly, "TestScenes/replay"}}},
 	{"clock-of-the-machine", "14. events are stamped by another clock", "internal/journal/engine/writer.go",
 		`		now := w.opt.Now()
 		lease := now.Add(w.opt.Lease)`,
 		`		now := time.Now()
 		lease := now.Add(w.opt.Lease)`,
-		[]test{{"./internal/journal/engine", "TestAccept_usesTheClock"}}},
+		[]test{{"./internal/journal/engine", "TestAccept_usesTheClock"}, {yearly, "TestScenes/clocks"}}},
 	{"answer-is-no-success", "gateway: an answer other than 2xx ends the delivery", "internal/retry/judge.go",
 		`if status/100 == 2 {`,
 		`if status/100 == 2 || status/100 == 5 {`,
@@ -112,9 +130,9 @@ var gateway = []mutant{
 	{"order-is-forgotten", "gateway: an event of a resource overtakes an older one", "internal/journal/sqlite/statements.go",
 		`WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY event_id LIMIT 1)`,
 		`WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY due_at LIMIT 1)`,
-		[]test{{"./internal/journal/sqlite", "TestStore"}}},
+		[]test{{"./internal/journal/sqlite", "TestStore"}, {yearly, "TestScenes/order"}}},
 	{"ours-costs-a-try", "gateway: a fault of ours uses up an attempt", "internal/retry/judge.go",
 		`v.Result, v.Signal, v.After = Uncounted, NoSignal, uncountedDelay`,
 		`v.Signal = NoSignal`,
-		[]test{{"./internal/deliver", "TestOurFaultCostsNoAttempt"}}},
+		[]test{{"./internal/deliver", "TestOurFaultCostsNoAttempt"}, {yearly, "TestScenes/descriptors"}}},
 }

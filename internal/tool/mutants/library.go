@@ -11,14 +11,14 @@ var library = []mutant{
 	case o.err == nil:`,
 		`return outcome{verdict: Duplicate}
 	case o.err == nil:`,
-		[]test{{".", "TestWebhookWaitsForACopyBoundedly"}}},
+		[]test{{".", "TestWebhookWaitsForACopyBoundedly"}, {yearly, "TestScenes/claims"}}},
 	{"unkeyed-share-a-key", "4. events without a key are taken for copies of each other", "webhook.go",
 		`req := ClaimRequest{Ref: claimed(ev), Type: ev.Type, Digest: ev.Digest, Lease: h.lease}`,
 		`req := ClaimRequest{Ref: claimed(ev), Type: ev.Type, Digest: ev.Digest, Lease: h.lease}
 	if req.Key == "" && !ev.Coalesce {
 		req.Key = "none"
 	}`,
-		[]test{{".", "TestWebhookUnkeyedIsNeverCollapsed"}}},
+		[]test{{".", "TestWebhookUnkeyedIsNeverCollapsed"}, {yearly, "TestScenes/claims"}}},
 	{"given-up-and-not-on-record", "4. the sender is told to stop although the failure could not be recorded", "webhook.go",
 		`return IsPermanent(err) && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)`,
 		`return IsPermanent(err)`,
@@ -45,7 +45,7 @@ var library = []mutant{
 	{"hang-up-ends-the-work", "8. the handler ends when the sender hangs up", "webhook.go",
 		`ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)`,
 		`ctx, cancel := context.WithTimeout(ctx, h.timeout)`,
-		[]test{{".", "TestWebhookOutlivesTheSender"}}},
+		[]test{{".", "TestWebhookOutlivesTheSender"}, {yearly, "TestScenes/claims"}}},
 	{"hang-up-ends-the-idempotent-work", "8. work under an Idempotency-Key ends when the client hangs up", "idempotent.go",
 		`ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)`,
 		`ctx, cancel := context.WithTimeout(ctx, h.timeout)`,

@@ -49,4 +49,7 @@ var simulated = []mutant{
 }
 
 // year is the search, and the plans that it has found.
-var year = []test{{"./internal/tool/year", "TestYear|TestKept"}}
+var year = []test{{yearly, "TestYear|TestKept"}}
+
+// yearly is where the simulation is. What is rare in large plans it looks for in small ones, see TestScenes.
+const yearly = "./internal/tool/year"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ type application struct {
 	failing int // requests that are refused next
 	with    int // their status
 	slow    time.Duration
+	holds   time.Duration // that the handler takes, within its claim
 	until   time.Time
 	commits []string // what becomes of the next commits
 }
@@ -44,15 +46,61 @@ var errApplication = errors.New("the application fails")
 func (w *world) newClaiming() *application {
 	a := &application{world: w, name: claiming}
 	store := memstore.New(memstore.WithCommit(a.commit))
-	a.handler = hookonce.Webhook(store, claiming, provider.Hookonce(shopSecret, shopSecretOld), func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
-		name := named(ev.Body)
-		if a.fails() > 0 {
-			return errApplication
-		}
-		tx.OnCommit(func() { w.effect(claiming, name) })
-		return nil
-	})
+	a.handler = hookonce.Webhook(store, claiming, provider.Hookonce(shopSecret, shopSecretOld), a.handle, hookonce.WithLogger(quiet))
 	return a
+}
+
+// newDirect returns the application that senders come to themselves: what they sign it verifies, and claims in the same way.
+func (w *world) newDirect() *application {
+	a := &application{world: w, name: direct}
+	store, mux := memstore.New(memstore.WithCommit(a.commit)), http.NewServeMux()
+	for _, s := range sources() {
+		mux.Handle("/in/"+s, hookonce.Webhook(store, s, w.providerOf(s, secretOf(s)), a.handle, hookonce.WithLogger(quiet)))
+	}
+	a.handler = mux
+	return a
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// handle is the handler of those that claim.
+func (a *application) handle(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+	name := named(ev.Body)
+	if err := a.hold(ctx); err != nil {
+		return err
+	}
+	if a.fails() > 0 {
+		return errApplication
+	}
+	tx.OnCommit(func() { a.effect(a.name, name) })
+	return nil
+}
+
+// hold has a handler take its time, if it is to. Whoever asked may have hung up long before.
+func (a *application) hold(ctx context.Context) error {
+	a.mu.Lock()
+	holds, life := a.holds, a.life
+	if time.Now().After(a.until) {
+		holds = 0
+	}
+	a.mu.Unlock()
+	if holds == 0 {
+		return nil
+	}
+	a.fired("application/holds")
+	began := time.Now()
+	select {
+	case <-time.After(holds):
+	case <-ctx.Done():
+		a.mu.Lock()
+		same := a.life == life
+		a.mu.Unlock()
+		if took := time.Since(began); same && took < hookonce.DefaultTimeout-3*time.Second {
+			a.breaks("a hang-up cancels nothing", "%s had a handler end after %v: %v", a.name, took, ctx.Err())
+		}
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // newPlain returns the application that claims nothing.
@@ -121,7 +169,7 @@ func (a *application) arm(change func()) {
 
 // heal has it behave.
 func (a *application) heal() {
-	a.arm(func() { a.failing, a.slow, a.commits = 0, 0, nil })
+	a.arm(func() { a.failing, a.slow, a.holds, a.commits = 0, 0, 0, nil })
 }
 
 // ServeHTTP books what comes and goes.
@@ -136,7 +184,13 @@ func (a *application) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		slow = 0
 	}
 	a.mu.Unlock()
-	f, n := a.arrived(a.name, a.network.whose(r.RemoteAddr), named(body), r.Header)
+	var f *fact
+	n := 0
+	if a.name == direct {
+		f = a.came(a.name, allNamed(body))
+	} else {
+		f, n = a.arrived(a.name, a.network.whose(r.RemoteAddr), named(body), r.Header)
+	}
 	if f == nil {
 		rw.WriteHeader(http.StatusTeapot)
 		return
@@ -151,7 +205,7 @@ func (a *application) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	alive := a.alive && a.life == life
 	a.mu.Unlock()
-	if alive {
+	if alive && a.name != direct {
 		a.answered(a.name, f, n, kept.status)
 	}
 }

@@ -17,7 +17,7 @@ func secretOf(source string) string       { return "whsec_simulated-" + source }
 func forgedSecretOf(source string) string { return "whsec_guessed-" + source }
 
 var environment = []string{"OPERATOR=" + operatorToken, "SHOP=" + shopSecret, "SHOP_OLD=" + shopSecretOld,
-	"BILLING=" + secretOf("billing"), "ORDERS=" + secretOf("orders"), "STOREFRONT=" + secretOf("storefront"), "NEXT=whsec_simulated-next"}
+	"BILLING=" + secretOf("billing"), "ORDERS=" + secretOf("orders"), "PAYMENTS=" + secretOf("payments"), "STOREFRONT=" + secretOf("storefront"), "NEXT=whsec_simulated-next"}
 
 func ingestAddress(number int) string { return fmt.Sprintf("10.0.0.%d:8080", number+1) }
 func adminAddress(number int) string  { return fmt.Sprintf("127.0.0.1:%d", 9001+number) }
@@ -34,6 +34,9 @@ const (
 // shortestTimeout is that of an attempt.
 const shortestTimeout = 8 * time.Second
 
+// queueEvents bounds what waits in a gateway. A request of more than a 32nd of it is stored in more than one commit.
+const queueEvents = 96
+
 // attempts is after how many a delivery is given up.
 const attempts = 12
 
@@ -43,6 +46,7 @@ func configuration(number, variant int) []byte {
 	fmt.Fprintf(&b, "listen: %s\nadmin: %s\nstore: sqlite:hookonce.db\n", ingestAddress(number), adminAddress(number))
 	b.WriteString("admin_tokens:\n  - {name: operator, token: 'env:OPERATOR', role: operator}\n")
 	b.WriteString("retention: {ids: 90d, bodies: 7d}\n")
+	fmt.Fprintf(&b, "queue: {events: %d, batch: %d}\n", queueEvents, queueEvents/2)
 	concurrency, timeout, rotated := 8, shortestTimeout.String(), ""
 	if variant&variantSlow != 0 {
 		concurrency = 1

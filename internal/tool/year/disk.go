@@ -20,6 +20,7 @@ const (
 	diskSilent = "silent"      // no answer before the caller gives up, and it is stored
 	diskLate   = "late"        // no answer before the caller gives up, and it is stored after that
 	diskSlow   = "slow"        // an answer, late
+	diskKept   = "kept"        // it is stored at once, and the answer is late
 	diskBefore = "dies-before" // the process dies before it is stored
 	diskAfter  = "dies-after"  // and after
 )
@@ -50,6 +51,8 @@ type disk struct {
 type faults struct {
 	mu    sync.Mutex
 	armed []diskFault
+	every time.Duration // that each call takes
+	until time.Time     // so long
 }
 
 func (f *faults) arm(d diskFault) {
@@ -61,7 +64,24 @@ func (f *faults) arm(d diskFault) {
 func (f *faults) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.armed = nil
+	f.armed, f.every = nil, 0
+}
+
+// lag has every call take some time, for a while. That disturbs nobody.
+func (f *faults) lag(every, last time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.every, f.until = every, time.Now().Add(last)
+}
+
+// lags is how long a call takes now.
+func (f *faults) lags() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Now().After(f.until) {
+		return 0
+	}
+	return f.every
 }
 
 // take returns the first that waits for the op.
@@ -86,6 +106,12 @@ func call[T any](ctx context.Context, d *disk, op string, do func(context.Contex
 	if d.p.partedFromStore() {
 		d.p.fired("disk/parted")
 		return none, wait(ctx, d.p, patience)
+	}
+	if every := d.p.faults.lags(); every > 0 {
+		d.p.count("lag")
+		if err := wait(ctx, d.p, every); ctx.Err() != nil || d.p.isDead() {
+			return none, err
+		}
 	}
 	f, armed := d.p.faults.take(op)
 	if !armed {
@@ -117,6 +143,12 @@ func call[T any](ctx context.Context, d *disk, op string, do func(context.Contex
 		if err := wait(ctx, d.p, f.last); ctx.Err() != nil {
 			return none, err
 		}
+	case diskKept:
+		answer, err := alive(d, do, ctx)
+		if gaveUp := wait(ctx, d.p, f.last); ctx.Err() != nil || d.p.isDead() {
+			return none, gaveUp
+		}
+		return answer, err
 	case diskBefore:
 		d.p.die("before " + op)
 		return none, errDead
@@ -173,6 +205,7 @@ func sent(batch []*journal.Record) []*journal.Record {
 // Accept implements [journal.Store].
 func (d *disk) Accept(ctx context.Context, batch []*journal.Record, now, lease time.Time) ([]journal.Result, error) {
 	batch = sent(batch)
+	d.p.stamped("accept", now)
 	return call(ctx, d, "accept", func(ctx context.Context) ([]journal.Result, error) {
 		defer d.p.booking()()
 		results, err := d.Store.Accept(ctx, batch, now, lease)
@@ -186,6 +219,7 @@ func (d *disk) Accept(ctx context.Context, batch []*journal.Record, now, lease t
 // Take implements [journal.Store].
 func (d *disk) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) ([]*journal.Work, error) {
 	want.Destinations = slices.Clone(want.Destinations)
+	d.p.stamped("take", now)
 	return call(ctx, d, "take", func(ctx context.Context) ([]*journal.Work, error) {
 		done := d.p.booking()
 		work, err := d.Store.Take(ctx, now, lease, want)
@@ -201,7 +235,14 @@ func (d *disk) Take(ctx context.Context, now, lease time.Time, want journal.Want
 // Extend implements [journal.Store].
 func (d *disk) Extend(ctx context.Context, held []journal.Held, lease time.Time) ([]bool, error) {
 	held = slices.Clone(held)
-	return call(ctx, d, "extend", func(ctx context.Context) ([]bool, error) { return d.Store.Extend(ctx, held, lease) })
+	return call(ctx, d, "extend", func(ctx context.Context) ([]bool, error) {
+		defer d.p.booking()()
+		extended, err := d.Store.Extend(ctx, held, lease)
+		if err == nil {
+			d.p.extended(d.p.identity(), held, extended)
+		}
+		return extended, err
+	})
 }
 
 // Finish implements [journal.Store].

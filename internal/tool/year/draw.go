@@ -7,9 +7,7 @@ import (
 
 // Draw draws a plan from a seed.
 func Draw(seed uint64) *Plan {
-	d := &drawing{Rand: rand.New(rand.NewPCG(seed, 0x796561725f5f)), plan: &Plan{Seed: seed}}
-	d.plan.Gateways = 1 + d.IntN(3)
-	d.plan.File = d.plan.Gateways == 1 && d.chance(3)
+	d := newDrawing(seed)
 	begin := 3 * time.Second
 	for range 1 + d.IntN(3) {
 		length := time.Duration(30+d.IntN(150)) * time.Second
@@ -25,6 +23,13 @@ func Draw(seed uint64) *Plan {
 		d.plan.Later = append(d.plan.Later, pick(d, Span(time.Minute), Span(2*time.Hour), Span(8*24*time.Hour), Span(80*24*time.Hour), Span(95*24*time.Hour), Span(95*24*time.Hour)))
 	}
 	return d.plan.sorted()
+}
+
+func newDrawing(seed uint64) *drawing {
+	d := &drawing{Rand: rand.New(rand.NewPCG(seed, 0x796561725f5f)), plan: &Plan{Seed: seed}}
+	d.plan.Gateways = 1 + d.IntN(3)
+	d.plan.File = d.plan.Gateways == 1 && d.chance(3)
+	return d
 }
 
 // drawing makes a plan.
@@ -52,16 +57,22 @@ func (d *drawing) chapter(begin, length time.Duration) {
 	for range 2 + d.IntN(12) {
 		d.event(at())
 	}
-	kinds := []func(Span){d.disk, d.disk, d.disk, d.wire, d.wire, d.process, d.process, d.clock, d.application, d.application, d.application, d.operator}
+	kinds := []func(Span){d.disk, d.disk, d.disk, d.wire, d.wire, d.process, d.process, d.clock, d.application, d.application, d.application, d.operator, d.descriptors}
 	// A few kinds of trouble at a time: with all of them at once everything is excused, and nothing can be told.
 	some := []func(Span){pick(d, kinds...), pick(d, kinds...), pick(d, kinds...)}[:1+d.IntN(3)]
 	for range d.IntN(24) {
 		pick(d, some...)(at())
 	}
+	if d.chance(2) {
+		pick(d, scenes...).draw(d, at())
+	}
 }
 
 func (d *drawing) event(at Span) {
-	e := Event{N: len(d.plan.Events) + 1, Source: pick(d, sources()...), Keyed: !d.chance(8), Object: 1 + d.IntN(2), At: at}
+	e := Event{N: len(d.plan.Events) + 1, Direct: d.chance(6), Source: pick(d, sources()...), Keyed: !d.chance(8), Object: 1 + d.IntN(2), At: at}
+	if e.Source == "payments" {
+		e.More = pick(d, 0, 1, 3, 7, 12)
+	}
 	for range pick(d, 1, 1, 1, 2, 3) {
 		e.Via = append(e.Via, d.gateway())
 	}
@@ -75,11 +86,11 @@ func (d *drawing) event(at Span) {
 
 func (d *drawing) disk(at Span) {
 	s := Step{At: at, On: d.on(), With: pick(d, "accept", "accept", "accept", "take", "finish", "finish", "finish", "finish", "extend", "duplicates", "notify", "purge", "pauses", "tallies", "statuses", "announce")}
-	s.Do = "disk/" + pick(d, diskFail, diskLost, diskLost, diskStall, diskSilent, diskLate, diskSlow, diskBefore, diskAfter)
+	s.Do = "disk/" + pick(d, diskFail, diskLost, diskLost, diskStall, diskSilent, diskLate, diskSlow, diskKept, diskBefore, diskAfter)
 	switch s.Do {
 	case "disk/" + diskLate:
 		s.For = d.within(time.Second, 30*time.Second)
-	case "disk/" + diskSlow:
+	case "disk/" + diskSlow, "disk/" + diskKept:
 		s.For = d.within(10*time.Millisecond, 9*time.Second)
 	}
 	d.step(s)
@@ -91,7 +102,7 @@ func (d *drawing) disk(at Span) {
 func (d *drawing) wire(at Span) {
 	s := Step{At: at, Do: "wire/" + pick(d, wireRequest, wireHalf, wireAnswer, wireAnswer, wireSlow, wireLate)}
 	if d.chance(2) {
-		s.On, s.With = senders, d.on()
+		s.On, s.With = senders, pick(d, d.on(), d.on(), d.on(), direct)
 	} else {
 		s.On, s.With = d.on(), pick(d, claiming, plain)
 	}
@@ -105,7 +116,11 @@ func (d *drawing) wire(at Span) {
 }
 
 func (d *drawing) process(at Span) {
-	d.step(Step{At: at, Do: pick(d, "kill", "kill", "upgrade"), On: d.on(), For: d.within(10*time.Millisecond, pick(d, time.Second, time.Minute))})
+	s := Step{At: at, Do: pick(d, "kill", "kill", "upgrade"), On: d.on(), For: d.within(10*time.Millisecond, pick(d, time.Second, time.Minute))}
+	if s.Do == "upgrade" {
+		s.N = pick(d, 0, 0, 1, 3, 8)
+	}
+	d.step(s)
 }
 
 func (d *drawing) clock(at Span) {
@@ -114,18 +129,20 @@ func (d *drawing) clock(at Span) {
 }
 
 func (d *drawing) application(at Span) {
-	s := Step{At: at, On: pick(d, claiming, plain)}
-	switch s.Do = "application/" + pick(d, "fails", "fails", "gone", "gone", "slow", "slow", "dies", commitFails, commitLost, commitBefore, commitAfter); s.Do {
+	s := Step{At: at, On: pick(d, claiming, plain, direct)}
+	switch s.Do = "application/" + pick(d, "fails", "fails", "gone", "gone", "slow", "slow", "holds", "holds", "dies", commitFails, commitLost, commitBefore, commitAfter); s.Do {
 	case "application/fails":
 		s.N = pick(d, 1, 2, 5, 20, 60)
 	case "application/gone":
 		s.N = 1
 	case "application/slow":
 		s.N, s.For = pick(d, 1, 3, 6, 6, 10, 20), d.within(time.Second, 30*time.Second)
+	case "application/holds":
+		s.On, s.N, s.For = pick(d, claiming, claiming, direct), pick(d, 3, 9, 12, 15, 25), d.within(time.Second, 30*time.Second)
 	case "application/dies":
 		s.For = d.within(100*time.Millisecond, 30*time.Second)
 	default:
-		s.On = claiming
+		s.On = pick(d, claiming, claiming, direct)
 	}
 	d.step(s)
 }

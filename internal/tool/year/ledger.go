@@ -30,6 +30,9 @@ type ledger struct {
 	harm    []harm // what disturbed
 	skewed  bool   // clocks differ by more than a second or two
 	paused  map[string]time.Time
+	larges  []time.Time             // requests of several events
+	told    map[string]string       // the gateway that was told to pause a destination
+	short   map[string][2]time.Time // since when and until when a machine has no descriptors
 	retain  time.Duration
 	holders map[journal.DeliveryID]holder
 	given   map[journal.DeliveryID]int // how often a store gave it to a process
@@ -47,11 +50,13 @@ type ref struct{ source, key string }
 // fact is one event, as its sender means it.
 type fact struct {
 	Event
+	called   string // Event has the name of the first of its request
 	acked    []time.Time
 	effects  map[string]int             // by application
 	attempts map[string][]attempt       // by destination
 	keys     map[string]map[string]bool // Idempotency-Keys by destination
 	stored   int                        // how many times, of one without a key
+	came     int                        // requests that an application without a gateway got, of one without a key
 }
 
 // attempt is a request that arrived at a destination.
@@ -84,7 +89,7 @@ type holder struct {
 
 func newLedger(store book) *ledger {
 	return &ledger{begin: time.Now(), counts: map[string]int{}, store: store, events: map[string]*fact{}, stored: map[ref]*record{}, ids: map[int64]*record{},
-		paused: map[string]time.Time{}, holders: map[journal.DeliveryID]holder{}, given: map[journal.DeliveryID]int{}}
+		paused: map[string]time.Time{}, told: map[string]string{}, short: map[string][2]time.Time{}, holders: map[journal.DeliveryID]holder{}, given: map[journal.DeliveryID]int{}}
 }
 
 // log writes a line of the trace.
@@ -154,6 +159,15 @@ func named(body []byte) string {
 	}
 	name, _, _ := strings.Cut(rest, `"`)
 	return name
+}
+
+// allNamed returns the names that a body of several events bears.
+func allNamed(body []byte) (all []string) {
+	for _, rest := range strings.Split(string(body), `"simulation":"`)[1:] {
+		name, _, _ := strings.Cut(rest, `"`)
+		all = append(all, name)
+	}
+	return all
 }
 
 func base(name string) string {
@@ -245,6 +259,9 @@ func (l *ledger) finished(who string, outcomes []journal.Outcome, applied []bool
 				l.breaksLocked("losing is worse", "%s is given up at %s after %d attempts of %d: %s", rec.event, o.Destination, l.given[id], attempts, o.Error)
 			}
 		}
+		if applied[i] && (o.State == journal.Dead || o.State == journal.Failed) {
+			l.ours(who, rec, o)
+		}
 		if applied[i] && o.State == journal.Done {
 			l.delivered(rec, o)
 		}
@@ -320,7 +337,11 @@ func (l *ledger) arrived(at, from, name string, h http.Header) (f *fact, n int) 
 	if most := max(1, f.stored, l.lives(f)); len(f.keys[at]) > most {
 		l.breaksLocked("a stable key", "%s got %s under %d Idempotency-Keys, and it was stored %d times: %v", at, name, len(f.keys[at]), most, slices.Sorted(maps.Keys(f.keys[at])))
 	}
-	if since, paused := l.paused[at]; paused && time.Since(since) > pauseKnown && !l.disturbed(time.Now(), time.Minute, 0, "disk/", "wire/") {
+	known := pauseKnown
+	if told, _, _ := strings.Cut(from, "/"); told == l.told[at] {
+		known = time.Second
+	}
+	if since, paused := l.paused[at]; paused && time.Since(since) > known && !l.disturbed(time.Now(), time.Minute, 0, "disk/", "wire/") {
 		l.breaksLocked("paused is paused", "%s got %s %v after it was paused", at, name, time.Since(since))
 	}
 	if rec := l.recordOf(f, name); rec != nil {
@@ -367,7 +388,7 @@ func (l *ledger) inOrder(at string, rec *record) {
 		if d.Destination != at || older == nil || older.id >= rec.id || older.order > rec.order || d.State == journal.Dead || d.Origin != journal.OriginFresh {
 			continue
 		}
-		if other := l.events[base(older.event)]; other.Source == f.Source && other.Object == f.Object {
+		if other := l.events[base(older.event)]; ordered(f.Source) && other.Source == f.Source && other.Object == f.Object {
 			l.breaksLocked("order by resource", "%s got %s before %s, which is older, about the same, and %s", at, rec.event, older.event, d.State)
 		}
 	}
@@ -376,7 +397,7 @@ func (l *ledger) inOrder(at string, rec *record) {
 // lives is how often a key was stored, because it was forgotten in between.
 func (l *ledger) lives(f *fact) (n int) {
 	for _, rec := range l.ids {
-		if base(rec.event) == f.name() {
+		if base(rec.event) == f.called {
 			n++
 		}
 	}
@@ -413,9 +434,9 @@ func (l *ledger) answered(at string, f *fact, n, status int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f.attempts[at][n].status, f.attempts[at][n].end = status, time.Now()
-	l.logLocked(at, fmt.Sprintf("answers %d to %s", status, f.name()))
+	l.logLocked(at, fmt.Sprintf("answers %d to %s", status, f.called))
 	if status/100 == 2 && at == claiming && f.Keyed && f.effects[at] == 0 {
-		l.breaksLocked("nothing is acknowledged before it is durable", "%s answered %d to %s without its effect", at, status, f.name())
+		l.breaksLocked("nothing is acknowledged before it is durable", "%s answered %d to %s without its effect", at, status, f.called)
 	}
 }
 
@@ -427,9 +448,12 @@ func (l *ledger) effect(at, name string) {
 	f.effects[at]++
 	l.counts["effects"]++
 	l.logLocked(at, "effect of "+name)
+	if strings.HasSuffix(name, forgedMark) {
+		l.breaksLocked("verify first", "%s has the effect of a forged body: %s", at, name)
+	}
 	most := 1
 	if !f.Keyed {
-		most = f.stored
+		most = f.stored + f.came
 	}
 	if f.effects[at] > most {
 		l.breaksLocked("one effect", "%s has the effect of %s %d times", at, name, f.effects[at])
@@ -442,7 +466,7 @@ func (l *ledger) effect(at, name string) {
 // keyed returns what is on record of an event with a key.
 func (l *ledger) keyed(f *fact) *record {
 	for _, rec := range l.stored {
-		if base(rec.event) == f.name() {
+		if base(rec.event) == f.called {
 			return rec
 		}
 	}
@@ -450,7 +474,7 @@ func (l *ledger) keyed(f *fact) *record {
 }
 
 // acked books that a sender read a success. The dead are deliveries that were given up when it sent.
-func (l *ledger) acked(name string, status int, dead map[string]int64) {
+func (l *ledger) acked(name string, status int, dead map[journal.DeliveryID]int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.events[base(name)]
@@ -461,27 +485,28 @@ func (l *ledger) acked(name string, status int, dead map[string]int64) {
 	switch {
 	case strings.HasSuffix(name, forgedMark):
 		l.breaksLocked("verify first", "a forged copy of %s was answered %d", name, status)
+	case f.Direct:
+		l.ackedDirectly(f, name, status)
 	case f.Keyed && rec == nil: // one that was forgotten may be remembered in memory as done
 		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d, and is not on record", name, status)
 	case !f.Keyed && f.stored < len(f.acked):
 		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d for the %d. time, and is on record %d times", name, status, len(f.acked), f.stored)
 	}
 	for _, d := range l.store.Deliveries() {
-		if rec != nil && d.EventID == rec.id && d.State == journal.Dead && dead[d.Destination] == d.Token && d.Token > 0 {
+		if rec != nil && d.EventID == rec.id && d.State == journal.Dead && dead[journal.DeliveryID{EventID: d.EventID, Destination: d.Destination}] == d.Token && d.Token > 0 {
 			l.breaksLocked("failed work can be tried again", "a copy of %s was answered %d, and its delivery to %s stays dead", name, status, d.Destination)
 		}
 	}
 }
 
-// deadAt returns the deliveries of an event that are given up, with their tokens.
-func (l *ledger) deadAt(name string) map[string]int64 {
+// deadAt returns the deliveries of events that are given up, with their tokens.
+func (l *ledger) deadAt(names []string) map[journal.DeliveryID]int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	dead := map[string]int64{}
-	rec := l.keyed(l.events[base(name)])
+	dead := map[journal.DeliveryID]int64{}
 	for _, d := range l.store.Deliveries() {
-		if rec != nil && d.EventID == rec.id && d.State == journal.Dead {
-			dead[d.Destination] = d.Token
+		if rec := l.ids[d.EventID]; d.State == journal.Dead && rec != nil && slices.Contains(names, rec.event) {
+			dead[journal.DeliveryID{EventID: d.EventID, Destination: d.Destination}] = d.Token
 		}
 	}
 	return dead
@@ -536,5 +561,5 @@ func (l *ledger) counted(points []tally.Point) {
 // maxSkew is how far clocks are off at most.
 const maxSkew = 3 * time.Hour
 
-// pauseKnown is how long after an operator's word nothing is attempted any more.
+// pauseKnown is how long after an operator's word nothing is attempted any more. By the gateway that heard it, nothing is at once.
 const pauseKnown = 20 * time.Second

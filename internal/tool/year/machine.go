@@ -1,11 +1,13 @@
 package year
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +33,7 @@ type machine struct {
 	wanted  bool
 	over    bool
 	rest    time.Duration // after a death
+	grace   time.Duration // that the next stop has; 0: as usual
 	current *process
 }
 
@@ -70,6 +73,15 @@ func (m *machine) kill(why string, rest time.Duration) {
 	m.state.Unlock()
 	if p != nil {
 		p.die(why)
+	}
+}
+
+// stamped checks that a call of the store has the time of this machine.
+func (p *process) stamped(op string, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if off := p.now().Sub(at).Abs(); off > time.Minute && !p.isDead() && !p.disturbed(time.Now(), 2*time.Minute, 0, "clock/") {
+		p.breaksLocked("one clock", "%s calls %s with another clock's time, %v off", p.identity(), op, off)
 	}
 }
 
@@ -158,7 +170,8 @@ func (p *process) run() {
 			_ = g.Close(ended)
 		})
 	case <-p.asked:
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		p.fired("process/is-stopped") // which may cut attempts off
+		ctx, cancel := context.WithTimeout(context.Background(), p.patience())
 		err := g.Close(ctx)
 		cancel()
 		p.fired("process/stops")
@@ -166,6 +179,15 @@ func (p *process) run() {
 		p.death.Do(func() { close(p.dead) })
 		p.network.drop(p.name)
 	}
+}
+
+// patience is how long a stop may take.
+func (p *process) patience() time.Duration {
+	p.state.Lock()
+	defer p.state.Unlock()
+	grace := cmp.Or(p.grace, 20*time.Second)
+	p.grace = 0
+	return grace
 }
 
 // load reads the configuration as it is at the moment.
@@ -285,6 +307,9 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 		return true
 	})
 	h.p.log(h.p.name, line)
+	if strings.Contains(line, "panic") {
+		h.p.breaks("nothing panics", "%s: %s", h.p.identity(), line)
+	}
 	return nil
 }
 

@@ -115,6 +115,10 @@ func (n *network) dial(ctx context.Context, machine, process, address string) (n
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if n.isScarce(machine) {
+		n.fired("network/descriptors")
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+	}
 	n.mu.Lock()
 	l := n.listeners[address]
 	if l == nil {

@@ -29,6 +29,10 @@ type Event struct {
 	N      int    `json:"n"`
 	Source string `json:"source"`
 	Keyed  bool   `json:"keyed"`
+	// Direct says that it goes to the application that verifies and claims for itself, and to no gateway.
+	Direct bool `json:"direct,omitempty"`
+	// More are how many events come in the same requests besides.
+	More int `json:"more,omitempty"`
 	// Object is the number of what it is about.
 	Object int  `json:"object"`
 	At     Span `json:"at"`
@@ -39,9 +43,20 @@ type Event struct {
 	Conflict bool `json:"conflict,omitempty"`
 	// Again is when copies come, after the first success.
 	Again []Span `json:"again,omitempty"`
+	// HangUp is after what time the sender of the very first copy hangs up. 0: it waits.
+	HangUp Span `json:"hang_up,omitempty"`
 }
 
 func (e *Event) name() string { return "e" + strconv.Itoa(e.N) }
+
+// names are those of all events that its requests have. The others are not in the plan.
+func (e *Event) names() []string {
+	all := []string{e.name()}
+	for i := range e.More {
+		all = append(all, e.name()+"."+strconv.Itoa(i+1))
+	}
+	return all
+}
 
 // Step is one thing that happens besides.
 type Step struct {
@@ -114,6 +129,7 @@ func (p *Plan) without(events, steps func(i int) bool) *Plan {
 const (
 	claiming = "shop"  // claims what it gets, with the library
 	plain    = "books" // does not, and is delivered to in the order of resources
+	direct   = "till"  // has senders come to itself, with the library and no gateway
 	senders  = "senders"
 )
 
@@ -121,14 +137,17 @@ func gatewayName(i int) string { return "gw" + strconv.Itoa(i) }
 
 // destinationsOf are those that the events of a source are for.
 func destinationsOf(source string) []string {
-	if source == "orders" {
+	if !ordered(source) {
 		return []string{claiming}
 	}
 	return []string{claiming, plain}
 }
 
+// ordered reports whether the events of a source say what they are about, by which they are delivered in order.
+func ordered(source string) bool { return source == "billing" || source == "storefront" }
+
 // sources are the names of all.
-func sources() []string { return []string{"billing", "orders", "storefront"} }
+func sources() []string { return []string{"billing", "orders", "payments", "storefront"} }
 
 // sorted puts what happens first in front.
 func (p *Plan) sorted() *Plan {

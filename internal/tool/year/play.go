@@ -89,12 +89,14 @@ func newWorld(p *Plan, store book) *world {
 	for i := range p.Gateways {
 		w.machines = append(w.machines, w.newMachine(i))
 	}
-	w.apps[claiming], w.apps[plain] = w.newClaiming(), w.newPlain()
+	w.apps[claiming], w.apps[plain], w.apps[direct] = w.newClaiming(), w.newPlain(), w.newDirect()
 	for _, s := range sources() {
 		w.senders[s] = w.newSender(s)
 	}
 	for _, e := range p.Events {
-		w.events[e.name()] = &fact{Event: e, effects: map[string]int{}, attempts: map[string][]attempt{}, keys: map[string]map[string]bool{}}
+		for _, name := range e.names() {
+			w.events[name] = &fact{Event: e, called: name, effects: map[string]int{}, attempts: map[string][]attempt{}, keys: map[string]map[string]bool{}}
+		}
 	}
 	w.admin = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 		return w.network.dial(ctx, "operator", "operator", address)
@@ -187,9 +189,12 @@ func (w *world) heal() {
 	w.healed.Store(true)
 	w.variant.Store(0)
 	w.network.heal()
+	w.plenty()
 	for _, m := range w.machines {
 		m.faults.clear()
-		m.skew.Store(0)
+		if m.skew.Swap(0) != 0 {
+			w.fired("clock/jumps")
+		}
 		m.away.Store(0)
 		m.up()
 	}

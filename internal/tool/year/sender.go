@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -27,23 +28,25 @@ type sender struct {
 }
 
 // kinds are the providers of the sources.
-var kinds = map[string]string{"billing": "stripe", "orders": "hmac", "storefront": "shopify"}
+var kinds = map[string]string{"billing": "stripe", "orders": "hmac", "payments": "gocardless", "storefront": "shopify"}
 
 // lastTry is how long senders go on whose provider does not say.
 const lastTry = 24 * time.Hour
 
 func (w *world) newSender(name string) *sender {
-	build := func(secret string) *spec.Provider {
-		p, err := provider.Build(kinds[name], spec.Settings{Secrets: spec.Secrets(secret)})
-		if err != nil {
-			panic(err)
-		}
-		return p
-	}
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 		return w.network.dial(ctx, senders, senders, address)
 	}}
-	return &sender{world: w, name: name, provider: build(secretOf(name)), forger: build(forgedSecretOf(name)), client: &http.Client{Transport: transport, Timeout: 10 * time.Second}}
+	return &sender{world: w, name: name, provider: w.providerOf(name, secretOf(name)), forger: w.providerOf(name, forgedSecretOf(name)), client: &http.Client{Transport: transport, Timeout: 10 * time.Second}}
+}
+
+// providerOf verifies, or signs, what the provider of a source sends.
+func (w *world) providerOf(source, secret string) *spec.Provider {
+	p, err := provider.Build(kinds[source], spec.Settings{Secrets: spec.Secrets(secret)})
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
 // window is for how long the provider sends again by itself.
@@ -66,6 +69,9 @@ func (s *sender) play(e Event) {
 	if e.Forged {
 		s.forge(&e)
 	}
+	if e.HangUp > 0 {
+		s.hangUp(&e)
+	}
 	acked := make(chan bool, len(e.Via)+1)
 	for _, via := range e.Via {
 		s.tasks.Go(func() { acked <- s.insist(&e, e.name(), via) })
@@ -87,12 +93,54 @@ func (s *sender) play(e Event) {
 	}
 }
 
+// called are the names of the events in a copy of a request, of which the first is called so.
+func (s *sender) called(e *Event, name string) []string {
+	_, mark, _ := strings.Cut(name, "~")
+	if mark != "" {
+		mark = "~" + mark
+	}
+	all := e.names()
+	for i := range all {
+		all[i] += mark
+	}
+	return all
+}
+
+// accepts books that a request was answered with a success.
+func (s *sender) accepts(e *Event, name string, status int, dead map[journal.DeliveryID]int64) {
+	for _, name := range s.called(e, name) {
+		s.acked(name, status, dead)
+	}
+}
+
 // forge sends a copy that somebody else has signed.
 func (s *sender) forge(e *Event) {
 	s.count("copies/forged")
-	status, err := s.post(e, e.name()+forgedMark, e.Via[0], s.forger)
+	status, err := s.post(context.Background(), e, e.name()+forgedMark, e.Via[0], s.forger)
 	if err == nil && status/100 == 2 {
-		s.acked(e.name()+forgedMark, status, nil)
+		s.accepts(e, e.name()+forgedMark, status, nil)
+	}
+}
+
+// hungUpFor is how long what was sent, and not waited for, may take to be stored.
+const hungUpFor = 15 * time.Second
+
+// hangUp sends a copy, and hangs up before it is answered.
+func (s *sender) hangUp(e *Event) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(e.HangUp))
+	defer cancel()
+	status, err := s.post(ctx, e, e.name(), e.Via[0], s.provider)
+	if err == nil && status/100 == 2 {
+		s.accepts(e, e.name(), status, nil)
+	}
+	if ctx.Err() == nil || e.Direct {
+		return // it was answered in time, or could not be sent
+	}
+	hungUp := time.Now()
+	s.log(s.name, e.name()+": its sender hangs up")
+	time.Sleep(hungUpFor)
+	for _, name := range e.names() {
+		s.ledger.hungUp(s.events[name], hungUp)
 	}
 }
 
@@ -100,13 +148,13 @@ func (s *sender) forge(e *Event) {
 func (s *sender) insist(e *Event, name string, via int) bool {
 	began, calmTries := time.Now(), 0
 	for try := 0; ; try++ {
-		dead := s.deadAt(name)
-		status, err := s.post(e, name, via+try, s.provider)
+		dead := s.deadAt(s.called(e, name))
+		status, err := s.post(context.Background(), e, name, via+try, s.provider)
 		switch {
 		case err != nil:
 			s.log(s.name, fmt.Sprintf("%s fails: %v", name, err))
 		case status/100 == 2:
-			s.acked(name, status, dead)
+			s.accepts(e, name, status, dead)
 			return true
 		default:
 			s.log(s.name, fmt.Sprintf("%s is answered %d", name, status))
@@ -133,15 +181,22 @@ func (s *sender) insist(e *Event, name string, via int) bool {
 }
 
 // post sends one copy to a gateway, and returns what that answers.
-func (s *sender) post(e *Event, name string, via int, signer *spec.Provider) (int, error) {
-	number := via % len(s.machines)
+func (s *sender) post(ctx context.Context, e *Event, name string, via int, signer *spec.Provider) (int, error) {
+	address := ingestAddress(via % len(s.machines))
+	if e.Direct {
+		address = direct + ":80"
+	}
 	h, body := s.request(e, name)
-	r := &hookonce.Request{Method: http.MethodPost, URL: "http://" + ingestAddress(number) + "/in/" + s.name, Header: h, Body: body, Now: time.Now()}
+	r := &hookonce.Request{Method: http.MethodPost, URL: "http://" + address + "/in/" + s.name, Header: h, Body: body, Now: time.Now()}
 	if err := signer.Sign(r); err != nil {
 		panic(err)
 	}
 	s.count("requests")
-	req, err := http.NewRequest(http.MethodPost, r.URL, bytes.NewReader(r.Body))
+	if e.More > 0 {
+		s.count("requests/several")
+		s.large()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
 		panic(err)
 	}
@@ -162,6 +217,9 @@ func (s *sender) request(e *Event, name string) (http.Header, []byte) {
 	if !e.Keyed {
 		id = ""
 	}
+	if s.name == "payments" {
+		return s.several(e, name)
+	}
 	if s.name == "orders" {
 		key := ""
 		if id != "" {
@@ -172,6 +230,19 @@ func (s *sender) request(e *Event, name string) (http.Header, []byte) {
 	h, body := s.provider.Spec().Sample(spec.Sample{ID: id, Object: fmt.Sprintf("object%d", e.Object), Time: s.begin.Add(time.Duration(e.At)).Truncate(time.Second)})
 	text := strings.Replace(string(body), "{", fmt.Sprintf(`{"simulation":%q,`, name), 1)
 	return h, []byte(text)
+}
+
+// several is the content of a request that has more than one.
+func (s *sender) several(e *Event, name string) (http.Header, []byte) {
+	var items []string
+	for i, name := range s.called(e, name) {
+		key := ""
+		if e.Keyed {
+			key = fmt.Sprintf(`"id":"EV%d-%d",`, e.N, i)
+		}
+		items = append(items, fmt.Sprintf(`{"simulation":%q,%s"resource_type":"payments","action":"confirmed"}`, name, key))
+	}
+	return http.Header{"Content-Type": {"application/json"}}, []byte(`{"events":[` + strings.Join(items, ",") + `]}`)
 }
 
 func sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }

@@ -69,6 +69,8 @@ func simpler(e Event) *Event {
 		e.Via = e.Via[:1]
 	case e.Forged:
 		e.Forged = false
+	case e.More > 0:
+		e.More /= 2
 	case e.Conflict:
 		e.Conflict = false
 	default:

@@ -18,12 +18,19 @@ func (w *world) step(s Step) {
 		w.network.arm(wireFault{link{s.On, s.With}, what, last})
 	case "part":
 		w.network.part(s.On, s.With, last)
+	case "lag":
+		w.machine(s.On).faults.lag(time.Duration(s.N)*time.Millisecond, last)
+	case "descriptors":
+		w.scarce(s.On, last)
 	case "away":
 		w.machine(s.On).away.Store(time.Now().Add(last).UnixNano())
 	case "kill":
 		w.machine(s.On).kill("by the plan", last)
 	case "upgrade":
 		m := w.machine(s.On)
+		m.state.Lock()
+		m.grace = time.Duration(s.N) * time.Second
+		m.state.Unlock()
 		m.down()
 		w.after(last, func() {
 			if time.Now().UnixNano() >= w.night.Load() {
@@ -78,6 +85,8 @@ func (w *world) application(s Step, what string, last time.Duration) {
 		a.arm(func() { a.failing, a.with = s.N, 410 })
 	case "slow":
 		a.arm(func() { a.slow, a.until = time.Duration(s.N)*time.Second, time.Now().Add(last) })
+	case "holds":
+		a.arm(func() { a.holds, a.until = time.Duration(s.N)*time.Second, time.Now().Add(last) })
 	case "dies":
 		a.die(last)
 	default:
@@ -94,7 +103,7 @@ func (w *world) operator(s Step, what string, last time.Duration) {
 			return
 		}
 		w.mu.Lock()
-		w.paused[s.With] = time.Now()
+		w.paused[s.With], w.told[s.With] = time.Now(), gatewayName(number)
 		w.mu.Unlock()
 		w.after(last, func() { w.resume(s.With, false) })
 	case "replay":

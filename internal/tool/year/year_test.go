@@ -1,6 +1,7 @@
 package year
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -16,10 +17,11 @@ import (
 )
 
 var (
-	lasts   = flag.Duration("year", 20*time.Second, "for how long plans are drawn and played")
+	lasts   = flag.Duration("year", 12*time.Second, "for how long plans are drawn and played")
 	from    = flag.Uint64("seed", 0, "the first seed; 0: another one each time")
 	shrinks = flag.Int("shrinks", 300, "how many smaller plans are tried, for as long as plans are drawn at most")
 	keep    = flag.Bool("keep", false, "write a plan that breaks a law into testdata")
+	each    = flag.Int("scenes", 6, "how many plans are drawn of each scene, if they are played in the time of -year")
 	only    = flag.Bool("one", false, "play the plan of the seed alone, and print its trace")
 )
 
@@ -118,6 +120,25 @@ func watched(t *testing.T, p *Plan) *Verdict {
 	return Play(t, p)
 }
 
+// TestScenes plays small plans of what is rare among the large ones: two of each scene, and more while there is time.
+func TestScenes(t *testing.T) {
+	began := time.Now()
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(*each) {
+				if seed >= 2 && time.Since(began) > *lasts {
+					return
+				}
+				p := s.Scene(max(*from, 1) + seed)
+				if v := watched(t, p); len(v.Broken) > 0 {
+					found(t, p, v)
+				}
+			}
+		})
+	}
+}
+
 // TestKept plays the plans that once broke a law.
 func TestKept(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
@@ -147,7 +168,7 @@ func TestEveryStepHappens(t *testing.T) {
 	for _, s := range everyStep() {
 		name := strings.TrimSpace(s.Do + " " + s.With)
 		t.Run(name, func(t *testing.T) {
-			s.At = Span(5 * time.Second)
+			s.At = cmp.Or(s.At, Span(5*time.Second))
 			p := &Plan{Gateways: 2, Steps: []Step{s}}
 			for i := range 16 {
 				e := Event{N: i + 1, Source: sources()[i%3], Keyed: i%8 != 7, Object: 1, At: Span(time.Duration(4+i) * time.Second), Via: []int{0}}
@@ -169,7 +190,7 @@ func TestEveryStepHappens(t *testing.T) {
 
 // everyStep has a step of every kind.
 func everyStep() (all []Step) {
-	for _, kind := range []string{diskFail, diskLost, diskStall, diskSilent, diskLate, diskSlow, diskBefore, diskAfter} {
+	for _, kind := range []string{diskFail, diskLost, diskStall, diskSilent, diskLate, diskSlow, diskKept, diskBefore, diskAfter} {
 		for _, op := range []string{"accept", "finish"} {
 			all = append(all, Step{Do: "disk/" + kind, On: "gw0", With: op, For: Span(3 * time.Second)})
 		}
@@ -181,13 +202,14 @@ func everyStep() (all []Step) {
 		all = append(all, Step{Do: "wire/" + kind, On: senders, With: "gw0", For: Span(3 * time.Second)},
 			Step{Do: "wire/" + kind, On: "gw0", With: claiming, For: Span(3 * time.Second)})
 	}
-	for _, what := range []string{"fails", "gone", "slow", "dies", commitFails, commitLost, commitBefore, commitAfter} {
+	for _, what := range []string{"fails", "gone", "slow", "holds", "dies", commitFails, commitLost, commitBefore, commitAfter} {
 		all = append(all, Step{Do: "application/" + what, On: claiming, N: 6, For: Span(10 * time.Second)})
 	}
 	for _, what := range []string{"pause", "replay", "force", "reload"} {
 		all = append(all, Step{Do: "operator/" + what, On: "gw1", With: claiming, N: 7, For: Span(10 * time.Second)})
 	}
 	return append(all, Step{Do: "part", On: "gw0", With: claiming, For: Span(10 * time.Second)}, Step{Do: "away", On: "gw0", For: Span(10 * time.Second)},
+		Step{Do: "lag", On: "gw0", For: Span(10 * time.Second), N: 50}, Step{At: Span(3 * time.Second), Do: "descriptors", On: "gw0", For: Span(10 * time.Second)},
 		Step{Do: "kill", On: "gw0", For: Span(time.Second)}, Step{Do: "upgrade", On: "gw0", For: Span(time.Second)},
 		Step{Do: "night", For: Span(30 * time.Hour)}, Step{Do: "clock", On: "gw0", N: 100})
 }
@@ -207,6 +229,8 @@ func firesAs(s Step) string {
 		return "operator/reload/200"
 	case kind == "part":
 		return "network/part"
+	case kind == "descriptors":
+		return "network/descriptors"
 	case kind == "away":
 		return "disk/parted"
 	case kind == "kill":
