@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 )
 
 // Handlers that read from the pool in which they hold their transactions wait for each other. The error says so.
@@ -19,23 +22,25 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 	_, pool := newStore(t)
 	small := open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=2")
 	store := pgstore.New(small)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // in which all begin, also on a busy machine
-	defer cancel()
-	var begun, all sync.WaitGroup
-	begun.Add(2)
-	for _, key := range []string{"evt_1", "evt_2"} {
-		all.Go(func() {
-			_, err := store.Within(ctx, request(key), func(pgx.Tx, hookonce.Claim) error {
-				begun.Done()
-				await(ctx, &begun)
-				return small.QueryRow(ctx, "SELECT 1").Scan(nil)
+	throwaway.InTime(t, func(ctx context.Context) error {
+		var begun sync.WaitGroup
+		begun.Add(2)
+		var all errgroup.Group
+		for _, key := range []string{"evt_1", "evt_2"} {
+			all.Go(func() error {
+				_, err := store.Within(ctx, request(key), func(pgx.Tx, hookonce.Claim) error {
+					begun.Done()
+					await(ctx, &begun)
+					return small.QueryRow(ctx, "SELECT 1").Scan(nil)
+				})
+				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 2 connections of the pool were held by handlers") {
+					return fmt.Errorf("%s: %w", key, err)
+				}
+				return nil
 			})
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 2 connections of the pool were held by handlers") {
-				t.Errorf("%s: %v", key, err)
-			}
-		})
-	}
-	all.Wait()
+		}
+		return all.Wait()
+	})
 	if _, err := store.Within(t.Context(), request("evt_1"), failing); err == nil || strings.Contains(err.Error(), "held by handlers") {
 		t.Errorf("a failure of another kind: %v", err)
 	}
@@ -63,39 +68,45 @@ func TestSlowHandlersInAPoolOfOneAreNotBlamed(t *testing.T) {
 		"slow":   {func(ctx context.Context, _ pgx.Tx) error { <-ctx.Done(); return ctx.Err() }, false},
 		"second": {func(ctx context.Context, _ pgx.Tx) error { return small.QueryRow(ctx, "SELECT 1").Scan(nil) }, true},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		_, err := store.Within(ctx, request(key), func(tx pgx.Tx, _ hookonce.Claim) error { return c.work(ctx, tx) })
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "held by handlers") != c.blamed {
-			t.Errorf("%s: %v", key, err)
-		}
+		throwaway.InTime(t, func(ctx context.Context) error {
+			_, err := store.Within(ctx, request(key), func(tx pgx.Tx, _ hookonce.Claim) error { return c.work(ctx, tx) })
+			if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "held by handlers") != c.blamed {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+			return nil
+		})
 	}
 }
 
-// Leases outlive handlers that hold every connection of the pool for longer than the lease.
+// Leases are extended while handlers hold every connection of the pool.
 func TestLeasesAreExtendedBesideAFullPool(t *testing.T) {
 	plain, pool := newStore(t)
 	store := pgstore.New(open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=1"))
 	req := request("leased")
-	req.Lease = 500 * time.Millisecond
+	req.Lease = time.Minute
 	c, err := store.Claim(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	holder := hold(t, store, "evt_1")
-	for held := time.Now(); time.Since(held) < 2*req.Lease; {
-		ctx, cancel := context.WithTimeout(t.Context(), req.Lease/3)
-		if c, err = store.Extend(ctx, c, req.Lease); err != nil {
-			t.Fatalf("after %v: %v", time.Since(held), err)
-		}
+	for n := range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		other, err := store.Extend(ctx, c, 6*time.Second) // the pool is waited for during a part of that
 		cancel()
-	}
-	if busy, err := plain.Claim(t.Context(), req); err != nil || busy.Verdict != hookonce.Busy {
-		t.Errorf("the lease was lost: %v, %v", busy.Verdict, err)
+		if err != nil || other.Lease.Equal(c.Lease) {
+			t.Fatalf("extension %d, from %v to %v: %v", n, c.Lease, other.Lease, err)
+		}
+		c = other
 	}
 	holder.finish <- nil
 	if err := <-holder.result; err != nil {
 		t.Error(err)
+	}
+	if c, err = store.Extend(t.Context(), c, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if busy, err := plain.Claim(t.Context(), req); err != nil || busy.Verdict != hookonce.Busy {
+		t.Errorf("the lease was lost: %v, %v", busy.Verdict, err)
 	}
 }
 

@@ -32,19 +32,44 @@ func enqueued(t *testing.T, s *pgstore.Store, pool *pgxpool.Pool, keys ...string
 	}
 }
 
-// A handler holds the only connection until others have done, and recorded, what they do under leases that are
-// shorter than that: they do it once.
+// extending is a store that tells when leases were extended.
+type extending struct {
+	*pgstore.Store
+	claims, effects chan struct{}
+}
+
+func (e extending) Extend(ctx context.Context, c hookonce.Claim, d time.Duration) (hookonce.Claim, error) {
+	longer, err := e.Store.Extend(ctx, c, d)
+	if err == nil {
+		e.claims <- struct{}{}
+	}
+	return longer, err
+}
+
+func (e extending) ExtendEffect(ctx context.Context, q hookonce.QueuedEffect, d time.Duration) (hookonce.QueuedEffect, error) {
+	longer, err := e.Store.ExtendEffect(ctx, q, d)
+	if err == nil {
+		e.effects <- struct{}{}
+	}
+	return longer, err
+}
+
+// A handler holds the only connection until others have done, and recorded, what they do under leases that have to be extended
+// meanwhile: they do it once.
 func TestWorkUnderALeaseIsDoneOnceBesideAFullPool(t *testing.T) {
 	plain, pool := newStore(t)
-	store := single(t, pool)
+	store := extending{single(t, pool), make(chan struct{}, 1000), make(chan struct{}, 1000)}
 	enqueued(t, plain, pool, "evt_2")
-	const lease = 500 * time.Millisecond
+	const lease = 3 * time.Second // of which the first third is waited for
 	begun, full, observed, copied := make(chan struct{}, 2), make(chan struct{}), make(chan relay.Observation, 1), make(chan error, 1)
-	work := func(ctx context.Context) error {
+	work := func(ctx context.Context, extended <-chan struct{}) error {
 		begun <- struct{}{}
 		<-full
+		for len(extended) > 0 { // before the pool was full
+			<-extended
+		}
 		select {
-		case <-time.After(2 * lease):
+		case <-extended:
 			return nil
 		case <-ctx.Done(): // the lease was lost
 			return context.Cause(ctx)
@@ -53,10 +78,10 @@ func TestWorkUnderALeaseIsDoneOnceBesideAFullPool(t *testing.T) {
 	go func() {
 		req := request("leased")
 		req.Lease = lease
-		_, err := hookonce.UnderLease(t.Context(), store, req, func(ctx context.Context, _ hookonce.Claim) error { return work(ctx) })
+		_, err := hookonce.UnderLease(t.Context(), store, req, func(ctx context.Context, _ hookonce.Claim) error { return work(ctx, store.claims) })
 		copied <- err
 	}()
-	carrier := relay.New(store, map[string]relay.Handler{"mail": func(ctx context.Context, _ hookonce.QueuedEffect) error { return work(ctx) }},
+	carrier := relay.New(store, map[string]relay.Handler{"mail": func(ctx context.Context, _ hookonce.QueuedEffect) error { return work(ctx, store.effects) }},
 		relay.WithLease(lease), relay.WithPoll(time.Hour), relay.WithObserver(func(_ context.Context, o relay.Observation) { observed <- o }))
 	running, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
@@ -64,7 +89,7 @@ func TestWorkUnderALeaseIsDoneOnceBesideAFullPool(t *testing.T) {
 	<-begun
 	<-begun
 
-	holder := hold(t, store, "evt_1")
+	holder := hold(t, store.Store, "evt_1")
 	close(full)
 	if err := <-copied; err != nil {
 		t.Errorf("under a lease: %v", err)
@@ -113,7 +138,7 @@ func TestOutcomesAreRecordedBesideAFullPool(t *testing.T) {
 	}
 	holder := hold(t, store, "evt_1")
 	for name, record := range records {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if err := record(ctx); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -228,9 +228,9 @@ func TestLockTablesEndsWithTheHandler(t *testing.T) {
 						t.Errorf("error is %v, want a failure", err)
 					}
 				}()
-				soon, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				if _, err := f.open().ExecContext(soon, `INSERT INTO `+f.tables+`happened VALUES ('other')`); err != nil {
+				if _, err := f.open().ExecContext(bounded, `INSERT INTO `+f.tables+`happened VALUES ('other')`); err != nil {
 					t.Fatalf("the table is locked for others: %v", err)
 				}
 				f.db.SetMaxOpenConns(1)
@@ -271,12 +271,14 @@ func TestAnInterruptedStatementThatIsHiddenLeavesNothing(t *testing.T) {
 		for range 3 {
 			_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
 				f.happen(t, tx)
-				short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-				defer cancel()
-				_, err := tx.ExecContext(short, `INSERT INTO `+f.tables+`happened
-					WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n`)
-				if err == nil {
-					t.Error("it was not interrupted")
+				for limit := 10 * time.Millisecond; queryRow[int](t, tx, `SELECT count(*) FROM `+f.tables+`happened`) > 0; limit *= 2 { // until it had begun
+					short, cancel := context.WithTimeout(t.Context(), limit)
+					_, err := tx.ExecContext(short, `INSERT INTO `+f.tables+`happened
+						WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n`)
+					cancel()
+					if err == nil {
+						t.Fatal("it was not interrupted")
+					}
 				}
 				f.happen(t, tx)
 				return nil

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 	"github.com/hookonce/hookonce/sqlstore"
+	"golang.org/x/sync/errgroup"
 )
 
 // Handlers that read from the pool in which they hold their transactions wait for each other. The error says so.
@@ -24,25 +25,27 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 			size = 1 // one writer at a time
 		}
 		f.db.SetMaxOpenConns(size)
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // in which all begin, also on a busy machine
-		defer cancel()
-		var begun, all sync.WaitGroup
-		begun.Add(size)
-		for i := range size {
-			all.Go(func() {
-				req := request
-				req.Key = fmt.Sprint("evt_", i)
-				_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error {
-					begun.Done()
-					await(ctx, &begun)
-					return f.db.PingContext(ctx)
+		throwaway.InTime(t, func(ctx context.Context) error {
+			var begun sync.WaitGroup
+			begun.Add(size)
+			var all errgroup.Group
+			for i := range size {
+				all.Go(func() error {
+					req := request
+					req.Key = fmt.Sprint("evt_", i)
+					_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error {
+						begun.Done()
+						await(ctx, &begun)
+						return f.db.PingContext(ctx)
+					})
+					if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connections of the pool were held by handlers") {
+						return fmt.Errorf("%s: %w", req.Key, err)
+					}
+					return nil
 				})
-				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connections of the pool were held by handlers") {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
+			}
+			return all.Wait()
+		})
 	})
 }
 
@@ -69,12 +72,13 @@ func TestSlowHandlersInAPoolOfOneAreNotBlamed(t *testing.T) {
 		} {
 			req := request
 			req.Key = key
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error { return c.work(ctx) })
-			cancel()
-			if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "held by handlers") != c.blamed {
-				t.Errorf("%s: %v", key, err)
-			}
+			throwaway.InTime(t, func(ctx context.Context) error {
+				_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error { return c.work(ctx) })
+				if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "held by handlers") != c.blamed {
+					return fmt.Errorf("%s: %w", key, err)
+				}
+				return nil
+			})
 		}
 	})
 }

@@ -270,7 +270,7 @@ func TestSilentReceiversKeepNobodyWaiting(t *testing.T) {
 		go func() { codes <- test() }()
 		<-sent
 	}
-	soon, cancel := context.WithTimeout(t.Context(), 5*time.Second) // of the 20 that it waited
+	soon, cancel := context.WithTimeout(t.Context(), 15*time.Second) // of the 20 that it waited
 	defer cancel()
 	r.expect(request("GET", "/api/v1/alerts", nil).WithContext(soon), 200)
 	if p := r.post("/api/v1/alerts/channels/oncall/test", map[string]any{"reason": "x"}, 503); !strings.Contains(fmt.Sprint(p["detail"]), "test messages are under way") {

@@ -44,7 +44,7 @@ func newPair(t *testing.T, handle func(ctx context.Context, left time.Duration, 
 	}, 4<<20)
 	t.Cleanup(func() {
 		p.Client.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := p.server.Close(ctx); err != nil {
 			t.Error(err)

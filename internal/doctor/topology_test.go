@@ -80,7 +80,7 @@ func TestStandbyForReading(t *testing.T) {
 // await waits until done reports true, and reports false when that takes too long.
 func await(t *testing.T, done func() bool) bool {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-time.After(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-time.After(50 * time.Millisecond) {
 		if done() {
 			return true
 		}

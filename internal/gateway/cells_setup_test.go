@@ -371,6 +371,23 @@ func (w *cellWorld) postTo(client *http.Client, c *testCell, source string, body
 	return reply{status: res.StatusCode, verdict: res.Header.Get("Hookonce-Status"), retry: res.Header.Get("Retry-After")}, err
 }
 
+// insistTo posts to a cell, again after a retryable 503, as senders do: on a busy machine a cell may take too long for another one.
+func (w *cellWorld) insistTo(client *http.Client, c *testCell, source string, body []byte) (r reply, err error) {
+	for deadline := time.Now().Add(patience); ; {
+		again := r.status != 0
+		r, err = w.postTo(client, c, source, body)
+		r.again = again
+		if err != nil || r.status != http.StatusServiceUnavailable || r.retry == "" || time.Now().After(deadline) {
+			return r, err
+		}
+	}
+}
+
+// says reports whether a sender was told a verdict. What was accepted is a duplicate of itself when it is sent again.
+func (r reply) says(verdict string) bool {
+	return r.verdict == verdict || r.again && verdict == "accepted" && r.verdict == "duplicate"
+}
+
 // forget has all cells take it that the newest map was confirmed before what is remembered, so that nobody is asked any more.
 func (w *cellWorld) forget() {
 	w.t.Helper()

@@ -64,7 +64,7 @@ func TestCellsHaveOneClaim(t *testing.T) {
 	app.eachOnce(t, all)
 	large := fmt.Appendf(nil, `{"id":"evt-large","pad":%q}`, strings.Repeat("x", 300<<10)) // which shares no connection
 	for i, want := range []string{"accepted", "duplicate", "duplicate"} {
-		if r, err := w.postTo(c, w.cells[i], "orders", large); err != nil || r.verdict != want {
+		if r, err := w.insistTo(c, w.cells[i], "orders", large); err != nil || !r.says(want) {
 			t.Errorf("a large one at %s: %+v, %v; want %s", w.cells[i].name, r, err, want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestCellsDivideBatches(t *testing.T) {
 	}
 	w.cells[2].gate.set(false)
 	for _, want := range []string{"accepted", "duplicate"} {
-		if r, err := w.postTo(c, w.cells[1], "crm", batch(all...)); err != nil || r.status != http.StatusOK || r.verdict != want {
+		if r, err := w.insistTo(c, w.cells[1], "crm", batch(all...)); err != nil || r.status != http.StatusOK || !r.says(want) {
 			t.Errorf("%+v, %v; want %s", r, err, want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestCellsAskTheFormerOwner(t *testing.T) {
 	c := client(t)
 	old, failed, fresh := ids("old", 20), ids("gone", 20), ids("new", 20)
 	for _, id := range slices.Concat(old, failed) {
-		if r, err := w.postTo(c, b, "orders", event(id)); err != nil || r.verdict != "accepted" {
+		if r, err := w.insistTo(c, b, "orders", event(id)); err != nil || !r.says("accepted") {
 			t.Fatalf("%s: %+v, %v", id, r, err)
 		}
 	}
@@ -152,19 +152,19 @@ func TestCellsAskTheFormerOwner(t *testing.T) {
 	a.gate.set(false) // and learns of the map as it is asked
 	for _, id := range old {
 		for _, door := range w.cells {
-			if r, err := w.postTo(c, door, "orders", event(id)); err != nil || r.verdict != "duplicate" {
+			if r, err := w.insistTo(c, door, "orders", event(id)); err != nil || r.verdict != "duplicate" {
 				t.Errorf("%s at %s: %+v, %v", id, door.name, r, err)
 			}
 		}
 	}
 	for _, id := range failed {
-		if r, err := w.postTo(c, b, "orders", event(id)); err != nil || r.verdict != "duplicate" {
+		if r, err := w.insistTo(c, b, "orders", event(id)); err != nil || r.verdict != "duplicate" {
 			t.Errorf("%s: %+v, %v", id, r, err)
 		}
 	}
 	for _, id := range fresh {
 		for i, want := range []string{"accepted", "duplicate"} {
-			if r, err := w.postTo(c, w.cells[i], "orders", event(id)); err != nil || r.verdict != want {
+			if r, err := w.insistTo(c, w.cells[i], "orders", event(id)); err != nil || !r.says(want) {
 				t.Errorf("%s: %+v, %v; want %s", id, r, err, want)
 			}
 		}
@@ -235,7 +235,7 @@ func TestCellsRefuseWhatIsNoMap(t *testing.T) {
 	w := newCellWorld(t, app.URL, 1, 0)
 	w.startAll()
 	a := w.cells[0]
-	if r, err := w.postTo(client(t), a, "orders", event("evt")); err != nil || r.verdict != "accepted" {
+	if r, err := w.insistTo(client(t), a, "orders", event("evt")); err != nil || !r.says("accepted") {
 		t.Fatal(r, err)
 	}
 	w.number = 0

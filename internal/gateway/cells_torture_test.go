@@ -185,9 +185,14 @@ func (w *torture) insist(source string, keys []string, copies int) {
 	group.Wait()
 }
 
-// insistOn posts one copy to random doors until it is acknowledged.
+// insistOn posts one copy to random doors until it is acknowledged: while harm is done that may take any time.
 func (w *torture) insistOn(source string, keys []string, body []byte) {
 	for deadline := time.Now().Add(patience); !w.post(w.door(), source, body); {
+		select {
+		case <-w.stop:
+		default:
+			deadline = time.Now().Add(patience)
+		}
 		if time.Now().After(deadline) {
 			w.t.Errorf("%v is not acknowledged", keys)
 			return

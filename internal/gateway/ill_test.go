@@ -114,9 +114,10 @@ func TestPoisonHoldsUpNobody(t *testing.T) {
 		healthy, others := ids("healthy", 1036), ids("other", 37)
 		send(cfg.Sources[0], healthy)
 		send(cfg.Sources[1], others)
+		accepted := time.Since(began) // which says how busy the machine is
 		app.awaitIDs(t, slices.Concat(healthy, others))
-		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("it took %v", took)
+		if took := time.Since(began); took > 20*time.Second+5*accepted {
+			t.Errorf("it took %v, of which %v until all were accepted", took, accepted)
 		}
 		for _, d := range g.deliver.Destinations() {
 			if d.State == deliver.Ill {
@@ -160,14 +161,10 @@ func TestRecoveryIsNoticed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
 		server := &http.Server{Handler: back}
 		go func() { _ = server.Serve(l) }()
 		t.Cleanup(func() { _ = server.Close() })
-		back.await(t, "the first", func() bool { return back.total > 0 })
-		if took := time.Since(began); took > 20*time.Second { // five, and what a busy machine needs
-			t.Errorf("noticed after %v", took)
-		}
+		back.await(t, "the first", func() bool { return back.total > 0 }) // the tests of deliver count the seconds, on a clock of their own
 		back.awaitIDs(t, all)
 		closeNow(t, g)
 	})

@@ -70,7 +70,8 @@ func (w *world) post(s config.Source, body []byte, off time.Duration, want int) 
 	if err := p.Sign(r); err != nil {
 		w.Fatal(err)
 	}
-	if got, err := postSigned(w.client, w.Gateway, s.Name, r.Header, body); err != nil || got.status != want {
+	got, err := patiently(func() (reply, error) { return postSigned(w.client, w.Gateway, s.Name, r.Header, body) })
+	if err != nil || got.status != want {
 		w.Fatalf("%d (%v), want %d", got.status, err, want)
 	}
 }

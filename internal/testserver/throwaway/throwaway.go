@@ -2,6 +2,7 @@
 package throwaway
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"os/user"
 	"strconv"
 	"syscall"
+	"testing"
+	"time"
 )
 
 // TestsAtOnce has so many parallel tests of the package run at once, whatever the number of cores: for packages whose tests
@@ -23,6 +26,24 @@ import (
 func TestsAtOnce(n int) {
 	if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
 		panic(err) // this is no test
+	}
+}
+
+// InTime has a test try what ends with a context, which soon ends: a fifth of a second at first. What went wrong on a busy machine
+// because that is too little is tried again with four times as much, up to a minute: what goes wrong for another reason does so each time.
+func InTime(t testing.TB, try func(ctx context.Context) error) {
+	t.Helper()
+	for limit := 200 * time.Millisecond; ; limit *= 4 {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		err := try(ctx)
+		cancel()
+		if err == nil {
+			return
+		}
+		if 4*limit > time.Minute {
+			t.Errorf("within %v: %v", limit, err)
+			return
+		}
 	}
 }
 
