@@ -27,6 +27,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
 
 // cellFiles are a CA, a certificate of it for this machine, and the key.
@@ -412,11 +413,10 @@ func (w *cellWorld) forget() {
 func (w *cellWorld) direct() {
 	w.t.Helper()
 	for _, c := range w.cells {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := throwaway.FreePort() // which nobody is given before the cell listens
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		c.listen = l.Addr().String()
-		l.Close()
+		c.listen = fmt.Sprint("127.0.0.1:", port)
 	}
 }

@@ -119,11 +119,17 @@ func TestAFrozenServerIsPassedBy(t *testing.T) {
 	}
 	defer frozen.Close()
 	dsn := pgtest.DSN(t)
-	pool := following(t, strings.Replace(dsn, "@", "@"+frozen.Addr().String()+",", 1))
-	began := time.Now()
-	port(t, pool)
-	if took := time.Since(began); took >= askTimeout {
-		t.Errorf("it took %v", took)
+	for late := time.Now().Add(enoughTime); ; { // whoever waits for the frozen one does so each time, and a busy machine takes long once in a while
+		pool := following(t, strings.Replace(dsn, "@", "@"+frozen.Addr().String()+",", 1))
+		began := time.Now()
+		port(t, pool)
+		took := time.Since(began)
+		if took < askTimeout {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatalf("it took %v", took)
+		}
 	}
 }
 

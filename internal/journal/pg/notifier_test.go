@@ -14,7 +14,7 @@ import (
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // listen listens on a store until the test ends. The channel has an element for each time that something
 // was heard, which it is once at the beginning.

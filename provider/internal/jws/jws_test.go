@@ -79,7 +79,6 @@ func TestTokensLikeTheLibrary(t *testing.T) {
 		`{"alg":"RS256"}`, `{"alg":"HS256"}`, `{"alg":"es256","kid":"K-1"}`, `{"ALG":"%s","kid":"K-1"}`, `{"kid":"K-1"}`,
 		`{"alg":"%s","crit":["b64"],"b64":false}`, `{"alg":"%s","crit":["exp"],"exp":1}`, `[]`, ``, `{`,
 	}
-	accepted := map[string]int{}
 	ours := func(text, algorithm string) bool {
 		token, ok := Parse(text, algorithm)
 		return ok && token.SignedBy(o.public(algorithm))
@@ -91,6 +90,11 @@ func TestTokensLikeTheLibrary(t *testing.T) {
 		}
 		_, err = jws.Verify(o.public(algorithm))
 		return err == nil
+	}
+	for _, algorithm := range algorithms {
+		if !ours(o.token(t, algorithm, fmt.Sprintf(headers[0], algorithm), `{"iat":1}`), algorithm) {
+			t.Errorf("no token of %s is accepted", algorithm)
+		}
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		algorithm := rapid.SampledFrom(algorithms).Draw(rt, "algorithm")
@@ -108,15 +112,7 @@ func TestTokensLikeTheLibrary(t *testing.T) {
 		if ours(changed, algorithm) && !theirs(changed, algorithm) {
 			rt.Fatalf("%s is accepted by us alone", changed)
 		}
-		if ours(text, algorithm) {
-			accepted[algorithm]++
-		}
 	})
-	for _, algorithm := range algorithms {
-		if accepted[algorithm] == 0 {
-			t.Errorf("no token of %s was accepted at all", algorithm)
-		}
-	}
 }
 
 // TestKeysAreForOneAlgorithm: a public key is no shared secret, and a token does not choose its algorithm.
