@@ -185,9 +185,7 @@ func TestStoreDownAndBack(t *testing.T) {
 	if err != nil || r.status != http.StatusServiceUnavailable || r.retry == "" {
 		t.Errorf("while the database is away: %+v %v, want 503 with Retry-After", r, err)
 	}
-	if res, body := get(t, c, g, "/readyz"); res.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("readyz: %d %s, want 503", res.StatusCode, body)
-	}
+	unready(t, c, g)
 	if res, body := get(t, c, g, "/healthz"); res.StatusCode != http.StatusOK {
 		t.Errorf("healthz: %d %s, want 200: a restart would not bring the database back", res.StatusCode, body)
 	}
