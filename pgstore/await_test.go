@@ -75,7 +75,7 @@ func mustEnd(t *testing.T, result <-chan error) {
 func listeners(t *testing.T, pool *pgxpool.Pool) (n int) {
 	t.Helper()
 	const query = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN %' AND state = 'idle'`
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && n == 0; {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && n == 0; time.Sleep(2 * time.Millisecond) {
 		if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
 			t.Fatal(err)
 		}

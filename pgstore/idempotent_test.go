@@ -50,7 +50,7 @@ func send(h http.Handler, key, body string) *httptest.ResponseRecorder {
 // insist sends until the answer is not that the client should come again.
 func insist(t *testing.T, h http.Handler, key, body string) *httptest.ResponseRecorder {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if w := send(h, key, body); w.Code != http.StatusConflict && w.Code != http.StatusServiceUnavailable {
 			return w
 		}

@@ -152,7 +152,7 @@ func hold(t *testing.T, s *pgstore.Store, key string) held {
 func awaitWaiting(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	const waiting = `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		var found bool
 		if err := pool.QueryRow(t.Context(), waiting).Scan(&found); err != nil {
 			t.Fatal(err)

@@ -372,13 +372,15 @@ func (w *cellWorld) postTo(client *http.Client, c *testCell, source string, body
 	return reply{status: res.StatusCode, verdict: res.Header.Get("Hookonce-Status"), retry: res.Header.Get("Retry-After")}, err
 }
 
-// insistTo posts to a cell, again after a retryable 503, as senders do: on a busy machine a cell may take too long for another one.
+// insistTo posts to a cell, again after a retryable 503 and when the connection breaks, as senders do: on a busy machine a cell may
+// take too long for another one, and a sender for a cell.
 func (w *cellWorld) insistTo(client *http.Client, c *testCell, source string, body []byte) (r reply, err error) {
-	for deadline := time.Now().Add(patience); ; {
-		again := r.status != 0
+	deadline := time.Now().Add(patience)
+	for try := 0; ; try++ {
+		pause(try)
 		r, err = w.postTo(client, c, source, body)
-		r.again = again
-		if err != nil || r.status != http.StatusServiceUnavailable || r.retry == "" || time.Now().After(deadline) {
+		r.again = try > 0
+		if err == nil && (r.status != http.StatusServiceUnavailable || r.retry == "") || time.Now().After(deadline) {
 			return r, err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/hookonce/hookonce/internal/cells"
 )
@@ -27,10 +26,9 @@ func TestCellsHaveOneClaim(t *testing.T) {
 	for _, id := range all {
 		for i := range 6 {
 			group.Go(func() {
-				r, err := w.postTo(c, w.cells[i%3], "orders", event(id))
-				for deadline := time.Now().Add(patience); err == nil && r.status == http.StatusServiceUnavailable && time.Now().Before(deadline); {
-					refused.Store(id, true) // by a machine that is busy: the copy comes again, as senders do
-					r, err = w.postTo(c, w.cells[i%3], "orders", event(id))
+				r, err := w.insistTo(c, w.cells[i%3], "orders", event(id))
+				if r.again {
+					refused.Store(id, true)
 				}
 				if err != nil || r.status != http.StatusOK {
 					t.Errorf("%s at %s: %+v, %v", id, w.cells[i%3].name, r, err)

@@ -65,7 +65,7 @@ func TestReloadConnections(t *testing.T) {
 	reach := func(n int) {
 		t.Helper()
 		hold(2 * n)
-		for deadline := time.Now().Add(patience); e.ingest.Open() != n; {
+		for deadline := time.Now().Add(patience); e.ingest.Open() != n; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%d connections, want %d", e.ingest.Open(), n)
 			}

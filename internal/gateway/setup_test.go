@@ -175,14 +175,19 @@ func postSigned(c *http.Client, g *Gateway, name string, h http.Header, body []b
 	return reply{status: res.StatusCode, verdict: res.Header.Get("Hookonce-Status"), retry: res.Header.Get("Retry-After")}, err
 }
 
+// pause waits before something is sent for the n-th time again. Providers wait longer; who does not wait at all takes the machine from
+// those that are waited for.
+func pause(n int) { <-time.After(time.Duration(min(n, 20)) * 5 * time.Millisecond) }
+
 // insist posts until the answer is a 2xx, as a provider does; like a provider it also tries again when
 // the connection breaks. Any other answer than a retryable 503 fails the test.
 func insist(t *testing.T, c *http.Client, g *Gateway, s config.Source, body []byte) reply {
 	t.Helper()
-	again := false
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); again = true {
+	deadline := time.Now().Add(patience)
+	for try := 0; time.Now().Before(deadline); try++ {
+		pause(try)
 		r, err := postOnce(t, c, g, s, body)
-		r.again = again
+		r.again = try > 0
 		switch {
 		case err != nil:
 		case r.status/100 == 2:

@@ -73,7 +73,7 @@ func TestNotReadyWhileStopping(t *testing.T) {
 		defer close(closed)
 		closeNow(t, g)
 	}()
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		if res, _ := get(t, c, g, "/readyz"); res.StatusCode == http.StatusServiceUnavailable {
 			break
 		}

@@ -62,6 +62,7 @@ func load(t *testing.T, cfg *config.Config, g *Gateway, prefix string, progress 
 					return
 				}
 				if r.status/100 != 2 {
+					pause(1)
 					continue
 				}
 				mu.Lock()

@@ -94,7 +94,7 @@ func (w *world) look() (o api.Overview) {
 func (w *world) settles(rule, words, action string) api.Overview {
 	w.Helper()
 	var o api.Overview
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		o = w.look()
 		if len(o.Verdict.Alerts) > 0 && o.Verdict.Alerts[0].Rule == rule && strings.Contains(o.Verdict.Headline, words) {
 			break

@@ -118,7 +118,7 @@ func TestDropKeepsStoresOut(t *testing.T) {
 	seen := make(chan struct{})
 	go func() {
 		defer close(seen)
-		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 			var locked bool
 			err := s.pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_locks WHERE mode = 'ShareLock' AND granted
 				AND relation = to_regclass('hookonce.bodies_20260314'))`).Scan(&locked)
@@ -203,7 +203,7 @@ func TestPartitionThatIsMadeMeanwhile(t *testing.T) {
 // awaitBlocked waits until a session waits for another.
 func awaitBlocked(t *testing.T, s *Store) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		var waits bool
 		if err := s.pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits); err != nil {
 			t.Fatal(err)

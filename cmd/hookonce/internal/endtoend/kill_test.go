@@ -92,11 +92,13 @@ func flood(t *testing.T, addr, prefix string) []string {
 				if err != nil {
 					return
 				}
-				if status/100 == 2 {
-					mu.Lock()
-					acknowledged = append(acknowledged, id)
-					mu.Unlock()
+				if status/100 != 2 {
+					<-time.After(5 * time.Millisecond) // who does not wait at all takes the machine from the gateway
+					continue
 				}
+				mu.Lock()
+				acknowledged = append(acknowledged, id)
+				mu.Unlock()
 			}
 		})
 	}

@@ -106,7 +106,7 @@ func TestSecondSignalEndsTheDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.awaitLog(t, "gateway: stopping")
-	for deadline := time.Now().Add(patience); status(t, "http://"+p.admin+"/readyz") != http.StatusServiceUnavailable; {
+	for deadline := time.Now().Add(patience); status(t, "http://"+p.admin+"/readyz") != http.StatusServiceUnavailable; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("/readyz does not say that it stops")
 		}
