@@ -153,7 +153,7 @@ func TestMadeUpNamesAreBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				i := &issuer{takes: 100 * time.Millisecond}
 				c := i.cache(p)
-				const long = 6 * time.Second
+				const long = 4 * time.Second
 				flood(t, c, long, 5000, always, func() {
 					c.mu.Lock()
 					defer c.mu.Unlock()
