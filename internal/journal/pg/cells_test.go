@@ -288,7 +288,7 @@ func hold(t testing.TB, dsn string) *holder {
 // waiting waits until so many wait for a lock of that kind.
 func (h *holder) waiting(event string, want int) {
 	deadline := time.Now().Add(time.Minute)
-	for n := 0; n < want; {
+	for n := 0; n < want; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			h.t.Errorf("%d wait for a lock of kind %s, want %d", n, event, want)
 			return
