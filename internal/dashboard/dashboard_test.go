@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/net/html"
@@ -73,6 +74,22 @@ func TestReadWhenAsked(t *testing.T) {
 	if n := testing.AllocsPerRun(1, func() { dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Calm}) }); n > 1000 {
 		t.Errorf("%.0f allocations before anybody asks for a page; want at most 1000", n)
 	}
+}
+
+// The first visitors may come at once, each to another page.
+func TestFirstPagesAtOnce(t *testing.T) {
+	d := dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Trouble})
+	var visitors sync.WaitGroup
+	for name, path := range pages {
+		for range 2 {
+			visitors.Go(func() {
+				if w := serve(d, request("GET", path, nil)); w.Code != http.StatusOK {
+					t.Errorf("%s: %d %s", name, w.Code, w.Body)
+				}
+			})
+		}
+	}
+	visitors.Wait()
 }
 
 // stable leaves out what changes with the assets, and lines with nothing in them.
