@@ -42,6 +42,10 @@ Every round makes a fresh event, opens a connection for each copy, sends all of
 every request but its last byte, and then the last bytes together: the copies
 arrive at one instant, which is what duplicate checks break under.
 
+With several URLs, the doors of one endpoint (several processes, regions or cells),
+the copies of each event go to random ones of them at the same instant. The report
+says what each door answered; a copy that was new at two doors is a doubled event.
+
 Answers alone cannot prove what happened behind them. With --expect-sql, hammer
 counts the effect in your database before and after each round; it must rise by
 exactly one. {{key}} in the statement stands for the event's key.
@@ -57,21 +61,28 @@ const hammerExample = `  hookonce hammer http://127.0.0.1:3000/webhooks/stripe -
   hookonce hammer http://127.0.0.1:8080/in/billing --provider stripe --secret whsec_example \
       --dsn postgres://app@localhost/app \
       --expect-sql "SELECT count(*) FROM payments WHERE event_id = {{key}}"
-  hookonce hammer https://staging.example.com/hooks --provider github --secret file:secret.txt --body push.json`
+  hookonce hammer https://staging.example.com/hooks --provider github --secret file:secret.txt --body push.json
+  hookonce hammer https://eu.example.com/in/billing https://us.example.com/in/billing \
+      --provider stripe --secret env:STRIPE_WEBHOOK_SECRET --copies 50 --rounds 100`
 
 func newHammerCommand(w *env) *cobra.Command {
 	var o hammerOptions
 	c := &cobra.Command{
-		Use:     "hammer URL [flags]",
+		Use:     "hammer URL... [flags]",
 		Short:   "Fire the same signed event many times at once, at any endpoint",
 		Long:    hammerHelp,
 		Example: hammerExample,
-		Args:    oneArg("URL"),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return &usageError{c.CommandPath(), errors.New("the URL is missing")}
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
+			if err := o.check(len(args)); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
-			h, err := o.hammer(w, args[0])
+			h, err := o.hammer(w, args)
 			if err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
@@ -128,17 +139,21 @@ func (o *hammerOptions) run(ctx context.Context, w *env, h *hammer.Hammer) (err 
 }
 
 // hammer turns the options into what run needs. Its errors are mistakes of whoever asks.
-func (o *hammerOptions) hammer(w *env, url string) (*hammer.Hammer, error) {
-	from, err := o.signer(w, url)
-	if err != nil {
-		return nil, err
+func (o *hammerOptions) hammer(w *env, urls []string) (*hammer.Hammer, error) {
+	var from []*signer.Signer
+	for _, url := range urls {
+		s, err := o.signer(w, url)
+		if err != nil {
+			return nil, err
+		}
+		from = append(from, s)
 	}
 	seed := o.seed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
 	return &hammer.Hammer{
-		URL: withoutQuery(url), Signer: from, Seed: seed,
+		Signers: from, Seed: seed,
 		Copies: o.copies, Rounds: o.rounds, Timeout: o.timeout, Wait: o.wait, Settle: o.settle,
 	}, nil
 }
@@ -165,10 +180,12 @@ func (o hmacOptions) spec() spec.Spec {
 	return c.Spec()
 }
 
-func (o *hammerOptions) check() error {
+func (o *hammerOptions) check(urls int) error {
 	switch {
 	case o.copies < 1 || o.copies > 10_000:
 		return fmt.Errorf("--copies is %d; it must be from 1 to 10000", o.copies)
+	case o.copies < urls:
+		return fmt.Errorf("--copies is %d, and there are %d URLs; each needs a copy", o.copies, urls)
 	case o.rounds < 1:
 		return fmt.Errorf("--rounds is %d; it must be at least 1", o.rounds)
 	case o.timeout <= 0:

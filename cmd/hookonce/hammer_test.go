@@ -9,9 +9,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -123,6 +127,49 @@ func TestHammerFindsTheDouble(t *testing.T) {
 	}
 }
 
+// Copies go to all doors at one instant. What is new at two of them is doubled, and each door's part in it is told.
+func TestHammerAtSeveralDoors(t *testing.T) {
+	const copies, rounds = 7, 6
+	done := func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil }
+	one, other := careful(t, done), careful(t, done)
+	door := func(to string) string { // another address of the same endpoint
+		return endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			u, _ := url.Parse(to)
+			httputil.NewSingleHostReverseProxy(u).ServeHTTP(w, r)
+		}))
+	}
+	for name, tt := range map[string]struct {
+		doors                   []string
+		status, news, doubled   int
+		says, inEach, allOfThem string
+	}{
+		"of one":       {[]string{one, door(one)}, exitOK, rounds, 0, "ONCE, by the endpoint's own account", "", `all doors +42 +42 +6 +36 +0\n`},
+		"of strangers": {[]string{one, other}, exitFailure, 2 * rounds, rounds, "DOUBLED: 6 of 6", ` +21 +21 +6 +15 +6\n`, `all doors +42 +42 +12 +30 +6\n`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append(slices.Clone(tt.doors), "--secret", fakeSecret, "--copies", strconv.Itoa(copies), "--rounds", strconv.Itoa(rounds))
+			status, out, errs := hammered(t, args...)
+			if status != tt.status || !strings.Contains(out, tt.says) || !regexp.MustCompile(tt.allOfThem).MatchString(out) {
+				t.Errorf("status %d\n%s%s", status, out, errs)
+			}
+			for _, d := range tt.doors {
+				if !regexp.MustCompile(regexp.QuoteMeta(d) + tt.inEach).MatchString(out) {
+					t.Errorf("of %s is said\n%s; want %q", d, out, tt.inEach)
+				}
+			}
+			_, out, _ = hammered(t, append(args, "--json")...)
+			var report hammer.Report
+			if err := json.Unmarshal([]byte(out), &report); err != nil {
+				t.Fatalf("%v in %s", err, out)
+			}
+			want := hammer.Tally{Copies: copies * rounds, Acknowledged: copies * rounds, New: tt.news, Duplicates: copies*rounds - tt.news, Doubled: tt.doubled}
+			if len(report.Doors) != 2 || report.Total != want || report.Doors[0].Copies != report.Doors[1].Copies {
+				t.Errorf("the report is %+v, %+v; want %+v", report.Doors, report.Total, want)
+			}
+		})
+	}
+}
+
 func TestHammerFindsOnce(t *testing.T) {
 	p := openPayments(t)
 	url := careful(t, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error { return p.book(ev.Key) })
@@ -213,7 +260,8 @@ func TestHammerRefuses(t *testing.T) {
 		says   string
 	}{
 		"no URL":             {[]string{"--secret", "x"}, exitUsage, "the URL is missing"},
-		"two URLs":           {[]string{"http://a", "http://b", "--secret", "x"}, exitUsage, "takes one URL"},
+		"copies for one URL": {[]string{"http://a", "http://b", "--secret", "x", "--copies", "1"}, exitUsage, "there are 2 URLs"},
+		"a second URL":       {[]string{"http://a", "b", "--secret", fakeSecret}, exitUsage, "must start with http:// or https://"},
 		"no scheme":          {[]string{"localhost:8080", "--secret", fakeSecret}, exitUsage, "must start with http:// or https://"},
 		"no secret":          {[]string{"http://a"}, exitUsage, "--secret is missing"},
 		"secret not there":   {[]string{"http://a", "--secret", "env:NOT_SET"}, exitUsage, "NOT_SET is not set"},

@@ -3,6 +3,7 @@ package traffic
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,13 +20,24 @@ type Answer struct {
 	Err error
 }
 
-// Volley sends the same request that many times at one instant, each over a connection of its own:
-// all connections are opened and all of the request but its last byte is sent; when every copy is
-// that far, the last bytes follow in one go. It returns one answer per copy. The error says that the
-// volley could not be fired: a connection was refused or ctx ended before the release. When ctx ends
-// after it, the copies without an answer carry the error.
+// Shot is one request of a volley.
+type Shot struct {
+	Target  *Target
+	Request []byte
+}
+
+// Volley sends the same request that many times at one instant. See [VolleyAt].
 func Volley(ctx context.Context, t *Target, request []byte, copies int) ([]Answer, error) {
-	conns, err := aim(ctx, t, request[:len(request)-1], copies)
+	return VolleyAt(ctx, slices.Repeat([]Shot{{t, request}}, copies))
+}
+
+// VolleyAt sends requests at one instant, each over a connection of its own:
+// all connections are opened and all of each request but its last byte is sent; when every one is
+// that far, the last bytes follow in one go. It returns one answer per shot, in their order. The error says that the
+// volley could not be fired: a connection was refused or ctx ended before the release. When ctx ends
+// after it, the shots without an answer carry the error.
+func VolleyAt(ctx context.Context, shots []Shot) ([]Answer, error) {
+	conns, err := aim(ctx, shots)
 	defer func() {
 		for _, c := range conns {
 			_ = c.Close()
@@ -35,10 +47,10 @@ func Volley(ctx context.Context, t *Target, request []byte, copies int) ([]Answe
 		return nil, err
 	}
 	released := time.Now()
-	for _, c := range conns {
-		_ = c.Send(request[len(request)-1:]) // a server that answered early shows in its answer
+	for i, c := range conns {
+		_ = c.Send(shots[i].Request[len(shots[i].Request)-1:]) // a server that answered early shows in its answer
 	}
-	answers := make([]Answer, copies)
+	answers := make([]Answer, len(shots))
 	var wg sync.WaitGroup
 	for i, c := range conns {
 		wg.Go(func() { answers[i] = c.collect(ctx, released) })
@@ -49,18 +61,18 @@ func Volley(ctx context.Context, t *Target, request []byte, copies int) ([]Answe
 
 // aim opens the connections and sends what comes before the release. The connections are returned
 // with an error too, to be closed.
-func aim(ctx context.Context, t *Target, head []byte, copies int) ([]*Conn, error) {
-	conns := make([]*Conn, 0, copies)
-	for range copies {
-		c, err := Open(ctx, t)
+func aim(ctx context.Context, shots []Shot) ([]*Conn, error) {
+	conns := make([]*Conn, 0, len(shots))
+	for i := range shots {
+		c, err := Open(ctx, shots[i].Target)
 		if err != nil {
-			return conns, fmt.Errorf("copy %d of %d: %w", len(conns)+1, copies, cause(ctx, err))
+			return conns, fmt.Errorf("copy %d of %d: %w", i+1, len(shots), cause(ctx, err))
 		}
 		conns = append(conns, c)
 	}
 	var wg sync.WaitGroup
-	for _, c := range conns {
-		wg.Go(func() { _ = c.Send(head) }) // as above
+	for i, c := range conns {
+		wg.Go(func() { _ = c.Send(shots[i].Request[:len(shots[i].Request)-1]) }) // as above
 	}
 	wg.Wait()
 	return conns, context.Cause(ctx)

@@ -7,25 +7,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
-	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/cmd/hookonce/internal/signer"
 	"github.com/hookonce/hookonce/internal/traffic"
 )
 
-// Hammer fires rounds at one target.
+// Hammer fires rounds at one endpoint, which may have several doors.
 type Hammer struct {
-	// URL is the target as it is shown: without its query, where a token may be.
-	URL string
-	// Signer makes the requests.
-	Signer *signer.Signer
+	// Signers make the requests, each for the URL of one door. They are of one provider.
+	Signers []*signer.Signer
 	// Effect counts what an event did; nil: that is not counted.
 	Effect *Effect
 	// Seed is what the ids of events follow from.
 	Seed uint64
-	// Copies is how often each event is sent at one instant, and Rounds how many events there are.
+	// Copies is how often each event is sent at one instant, to random doors, each of which has as many as another, or one
+	// more; Rounds is how many events there are.
 	Copies, Rounds int
 	// Timeout bounds the wait for the answers of a round, and Wait that for an effect; Settle is how long a second
 	// effect is watched for after the first.
@@ -50,6 +50,7 @@ type Round struct {
 	// Result is one of the words below.
 	Result Result `json:"result"`
 
+	doors   []Tally
 	before  int64 // the count of effects before the round
 	passing bool  // nothing tells copies apart from events: each may take effect
 }
@@ -66,9 +67,49 @@ const (
 	Unproven       Result = "unproven"       // acknowledged, and nothing tells how often it took effect
 )
 
+// Tally counts copies.
+type Tally struct {
+	// URL is the door, without its query, where a token may be; empty: all doors.
+	URL string `json:"url,omitempty"`
+	// Copies is how many were sent there, and Acknowledged how many of them were answered with a 2xx.
+	Copies       int `json:"copies"`
+	Acknowledged int `json:"acknowledged"`
+	// New and Duplicates are those that were answered so, where the endpoint sends Hookonce-Status.
+	New        int `json:"new"`
+	Duplicates int `json:"duplicates"`
+	// Doubled is how many events took effect more than once, of which a copy was new here.
+	Doubled int `json:"doubled"`
+}
+
+func (t *Tally) add(a traffic.Answer) {
+	t.Copies++
+	if a.Err != nil {
+		return
+	}
+	if a.Status/100 == 2 {
+		t.Acknowledged++
+	}
+	switch a.EventStatus {
+	case "accepted", "unkeyed":
+		t.New++
+	case "duplicate":
+		t.Duplicates++
+	}
+}
+
+func (t *Tally) join(o *Tally, doubled bool) {
+	t.Copies += o.Copies
+	t.Acknowledged += o.Acknowledged
+	t.New += o.New
+	t.Duplicates += o.Duplicates
+	if doubled && o.New > 0 {
+		t.Doubled++
+	}
+}
+
 // Report is the result, as --json writes it.
 type Report struct {
-	URL      string            `json:"url"`
+	URL      string            `json:"url"` // of the first door, without its query
 	Provider string            `json:"provider"`
 	Seed     uint64            `json:"seed"`
 	Copies   int               `json:"copies"`
@@ -76,13 +117,15 @@ type Report struct {
 	Rounds   []*Round          `json:"rounds"`
 	Latency  traffic.Quantiles `json:"latency"`
 	Results  map[Result]int    `json:"rounds_by_result"`
+	Doors    []Tally           `json:"doors"`
+	Total    Tally             `json:"total"`
 	OK       bool              `json:"ok"`
 }
 
 // Run fires all rounds. An error means that the hammer itself could not do its work.
 func (h *Hammer) Run(ctx context.Context) (*Report, error) {
 	report := &Report{
-		URL: h.URL, Provider: h.Signer.Provider.Name(), Seed: h.Seed, Copies: h.Copies,
+		URL: h.urls()[0], Provider: h.Signers[0].Provider.Name(), Seed: h.Seed, Copies: h.Copies,
 		Counted: h.Effect != nil, Results: map[Result]int{},
 	}
 	latency := &traffic.Histogram{}
@@ -100,40 +143,67 @@ func (h *Hammer) Run(ctx context.Context) (*Report, error) {
 	if err := h.recount(ctx, report.Rounds); err != nil {
 		return nil, err
 	}
+	report.Doors = h.tallies()
 	for _, r := range report.Rounds {
 		report.Results[r.Result]++
+		report.tally(r)
 	}
 	report.Latency = latency.Quantiles()
 	report.OK = report.Results[Doubled]+report.Results[Lost]+report.Results[Unacknowledged] == 0
 	return report, nil
 }
 
+// urls are the doors as they are shown.
+func (h *Hammer) urls() (all []string) {
+	for _, s := range h.Signers {
+		url, _, _ := strings.Cut(s.URL, "?")
+		all = append(all, url)
+	}
+	return all
+}
+
+// tallies are an empty one for each door.
+func (h *Hammer) tallies() (all []Tally) {
+	for _, url := range h.urls() {
+		all = append(all, Tally{URL: url})
+	}
+	return all
+}
+
+// tally adds a round to the counts.
+func (r *Report) tally(of *Round) {
+	for i := range of.doors {
+		r.Doors[i].join(&of.doors[i], of.Result == Doubled)
+		r.Total.join(&of.doors[i], false)
+	}
+	if of.Result == Doubled {
+		r.Total.Doubled++
+	}
+}
+
 // round fires one event and judges what came back.
 func (h *Hammer) round(ctx context.Context, n int, latency *traffic.Histogram) (*Round, error) {
-	now := time.Now()
-	event, err := h.Signer.Sign(h.id(n), now, now)
-	if err != nil {
-		return nil, err
-	}
-	key, err := h.Signer.Key(event)
+	key, shots, err := h.sign(n)
 	if err != nil {
 		return nil, err
 	}
 	r := &Round{
 		Key: key, Answers: map[int]int{}, Statuses: map[string]int{}, Unanswered: map[string]int{},
-		passing: h.Signer.Passing(),
+		doors: h.tallies(), passing: h.Signers[0].Passing(),
 	}
 	if h.Effect != nil {
 		if r.before, err = h.Effect.count(ctx, r.Key); err != nil {
 			return nil, err
 		}
 	}
-	answers, err := h.volley(ctx, event)
+	doors := h.spread(n)
+	answers, err := h.volley(ctx, shots, doors)
 	if err != nil {
 		return nil, err
 	}
-	for _, a := range answers {
+	for i, a := range answers {
 		r.add(a, latency)
+		r.doors[doors[i]].add(a)
 	}
 	if h.Effect != nil {
 		limit := h.Wait
@@ -152,17 +222,50 @@ func (h *Hammer) round(ctx context.Context, n int, latency *traffic.Histogram) (
 
 // id returns the id of the event of a round, a number where the sender's ids are numbers.
 func (h *Hammer) id(round int) string {
-	return cmp.Or(h.Signer.Provider.Spec().Example.NumberedID(traffic.EventNumber(h.Seed, round)), traffic.EventID(h.Seed, round))
+	return cmp.Or(h.Signers[0].Provider.Spec().Example.NumberedID(traffic.EventNumber(h.Seed, round)), traffic.EventID(h.Seed, round))
 }
 
-func (h *Hammer) volley(ctx context.Context, event *hookonce.Request) ([]traffic.Answer, error) {
-	target, err := traffic.ParseTarget(event.URL)
-	if err != nil {
-		return nil, err
+// sign makes the event of a round, as it is sent to each door.
+func (h *Hammer) sign(n int) (key string, shots []traffic.Shot, err error) {
+	now := time.Now()
+	for i, s := range h.Signers {
+		event, err := s.Sign(h.id(n), now, now)
+		if err != nil {
+			return "", nil, err
+		}
+		if i == 0 {
+			if key, err = s.Key(event); err != nil {
+				return "", nil, err
+			}
+		}
+		target, err := traffic.ParseTarget(event.URL)
+		if err != nil {
+			return "", nil, err
+		}
+		shots = append(shots, traffic.Shot{Target: target, Request: target.Request(event.Header, event.Body)})
 	}
+	return key, shots, nil
+}
+
+// spread says to which door each copy of a round goes.
+func (h *Hammer) spread(n int) []int {
+	doors := make([]int, h.Copies)
+	for i := range doors {
+		doors[i] = (i + n) % len(h.Signers)
+	}
+	rand.New(rand.NewPCG(h.Seed, uint64(n))).Shuffle(len(doors), func(i, j int) { doors[i], doors[j] = doors[j], doors[i] })
+	return doors
+}
+
+// volley sends each copy to its door.
+func (h *Hammer) volley(ctx context.Context, shots []traffic.Shot, doors []int) ([]traffic.Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("the server did not answer within %v", h.Timeout))
 	defer cancel()
-	return traffic.Volley(ctx, target, target.Request(event.Header, event.Body), h.Copies)
+	all := make([]traffic.Shot, len(doors))
+	for i, door := range doors {
+		all[i] = shots[door]
+	}
+	return traffic.VolleyAt(ctx, all)
 }
 
 // recount looks at every event's effect once more at the end, where the statement can tell events

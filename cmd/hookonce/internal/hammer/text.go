@@ -16,8 +16,12 @@ type Text struct {
 
 // NewText writes the heading and returns what writes the rest.
 func NewText(out io.Writer, h *Hammer) *Text {
-	fmt.Fprintf(out, "hammering %s\n", h.URL)
-	fmt.Fprintf(out, "%s of %s, all at once, signed as by %s\n\n", plural(h.Rounds, "round"), plural(h.Copies, "copy"), h.Signer.Provider.Spec().Title)
+	at := ""
+	if len(h.Signers) > 1 {
+		at = fmt.Sprintf(" to random ones of %s", plural(len(h.Signers), "door"))
+	}
+	fmt.Fprintf(out, "hammering %s\n", strings.Join(h.urls(), "\n          "))
+	fmt.Fprintf(out, "%s of %s, all at once%s, signed as by %s\n\n", plural(h.Rounds, "round"), plural(h.Copies, "copy"), at, h.Signers[0].Provider.Spec().Title)
 	fmt.Fprintf(out, "  %-5s  %-24s  %-15s %8s  %s\n", "round", "answers", "result", "slowest", "effects")
 	return &Text{out}
 }
@@ -60,7 +64,24 @@ func (r *Round) lines() []string {
 func (t *Text) Finish(r *Report) {
 	q := r.Latency
 	fmt.Fprintf(t.out, "\n  latency  p50 %s   p90 %s   p99 %s   max %s\n", brief(q.P50), brief(q.P90), brief(q.P99), brief(q.Max))
+	if len(r.Doors) > 1 {
+		t.doors(r)
+	}
 	fmt.Fprintf(t.out, "\n%s\n", wrap(r.conclusion(), 80))
+}
+
+// doors writes what each door answered, and all of them.
+func (t *Text) doors(r *Report) {
+	width := len("all doors")
+	for i := range r.Doors {
+		width = max(width, len(r.Doors[i].URL))
+	}
+	fmt.Fprintf(t.out, "\n  %-*s  %8s  %12s  %8s  %9s  %7s\n", width, "door", "copies", "acknowledged", "new", "duplicate", "doubled")
+	all := r.Total
+	all.URL = "all doors"
+	for _, d := range append(slices.Clone(r.Doors), all) {
+		fmt.Fprintf(t.out, "  %-*s  %8d  %12d  %8d  %9d  %7d\n", width, d.URL, d.Copies, d.Acknowledged, d.New, d.Duplicates, d.Doubled)
+	}
 }
 
 // conclusion says in a sentence or two what was found and what to do about it.
