@@ -42,7 +42,7 @@ type Action struct {
 // Alert is one thing that is wrong.
 type Alert struct {
 	Rule     string    `json:"rule"`
-	Subject  string    `json:"subject,omitempty" doc:"The source or destination that it is about."`
+	Subject  string    `json:"subject,omitempty" doc:"The source, destination or cell that it is about."`
 	Severity Severity  `json:"severity" enum:"page,ticket,info"`
 	Headline string    `json:"headline" doc:"A sentence that names the cause."`
 	Since    time.Time `json:"since" doc:"The zero time if that is not known."`
@@ -175,6 +175,9 @@ func explain(all []Alert) {
 		switch a.Rule {
 		case sendersRefused, storeSlow, cleanupLate:
 			a.Cause = cmp.Or(store, at(storeSlow, ""))
+			if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == cellAway }); i >= 0 && a.Cause == "" && a.Rule == sendersRefused {
+				a.Cause = all[i].Fingerprint()
+			}
 		case backlogOld, FirstAttemptsFail, died, poison, blocked:
 			a.Cause = cmp.Or(store, pause, at(failing, a.Subject))
 			if a.Cause == "" && a.Rule == backlogOld {
@@ -216,6 +219,8 @@ func refused(s *overview.Snapshot, all []Alert) Answer {
 		switch a.Rule {
 		case storeAway, storeUnwritable, sendersRefused:
 			return Answer{true, "Yes: senders are answered 503 and asked to come again; nothing is acknowledged that is not stored."}
+		case cellAway:
+			return Answer{true, "Yes: senders of events that the cell " + a.Subject + " owns are answered 503 and asked to come again; nothing is acknowledged that is not stored."}
 		case secretRotated, clockOff:
 			names = append(names, a.Subject)
 		}

@@ -120,6 +120,10 @@ func TestRules(t *testing.T) {
 		{storeUnwritable, Page, func(s *snapshot) { s.Store.Unwritable = &overview.Trouble{Since: now, Error: "read-only"} }, func(*snapshot) {}, "read-only", "doctor"},
 		{storeSlow, Page, func(s *snapshot) { s.Store.CommitMS = slowCommit }, func(s *snapshot) { s.Store.CommitMS = slowCommit - 1 }, "250 ms", "doctor"},
 		{storeSlow, Page, func(s *snapshot) { s.Store.CommitMS, s.Store.Commits = 900, slowCommits }, func(s *snapshot) { s.Store.CommitMS, s.Store.Commits = 900, slowCommits-1 }, "900 ms", "doctor"},
+		{cellAway, Page, func(s *snapshot) {
+			s.Cells = []overview.CellState{{Name: "eu"}, {Name: "us", Error: "connection refused"}}
+		},
+			func(s *snapshot) { s.Cells = []overview.CellState{{Name: "eu"}, {Name: "us"}} }, "The cell us is away: connection refused.", "hookonce cells status"},
 		{sendersRefused, Page, source(func(o *overview.SourceState) { o.Five.Ours = 1 }), source(func(o *overview.SourceState) { o.Hour.Ours = 1 }), "503", "doctor"},
 		{secretRotated, Page, unverified("signature_mismatch", 18, 20), unverified("signature_mismatch", 17, 20), "signature_mismatch", "sources.orders.secrets"},
 		{secretRotated, Page, unverified("signature_mismatch", 20, 20), unverified("signature_mismatch", 19, 19), "orders", "reload"},
@@ -283,6 +287,10 @@ func TestCausesOutrankConsequences(t *testing.T) {
 			s.Store.Away = &overview.Trouble{Since: old, Error: "gone"}
 			s.Sources[0].Five.Ours = 7
 		}}, storeAway, sendersRefused, false},
+		"a cell that is away explains that senders are refused": {[]func(*snapshot){func(s *snapshot) {
+			s.Cells = []overview.CellState{{Name: "us", Error: "gone"}}
+			s.Sources[0].Five.Ours = 7
+		}}, cellAway, sendersRefused, false},
 		"a pause explains a backlog, which pages nobody": {[]func(*snapshot){behind, func(s *snapshot) {
 			s.Destinations[0].Pause = &fleet.Pause{At: ago(25 * time.Hour)}
 		}}, Paused, backlogOld, true},

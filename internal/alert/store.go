@@ -3,6 +3,7 @@ package alert
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/overview"
@@ -122,6 +123,20 @@ func findStoreFull(s *overview.Snapshot, at float64) (gauge, *Alert) {
 	}
 	return g, &Alert{Severity: Ticket, Count: days, Action: Action{Label: "Make room, or keep bodies for a shorter time", Place: "retention.bodies"},
 		Headline: fmt.Sprintf("The disk is full in %d days: the store grows by %d MB a day, and %d MB are free.", days, s.Store.DailyBytes>>20, s.Store.FreeBytes>>20)}
+}
+
+func findCellAway(s *overview.Snapshot, _ float64, see func(string, gauge, *Alert)) {
+	if len(s.Cells) == 0 {
+		see("", gaugeOf(0, "there are no other cells"), nil)
+	}
+	for _, c := range s.Cells {
+		if c.Error == "" {
+			see(c.Name, gaugeOf(0, "it answers"), nil)
+			continue
+		}
+		see(c.Name, gaugeOf(1, "away"), &Alert{Severity: Page, Action: Action{Label: "Look at the cells", Command: "hookonce cells status"},
+			Headline: fmt.Sprintf("The cell %s is away: %s. Senders of events that it owns are answered 503.", c.Name, strings.TrimSuffix(c.Error, "."))})
+	}
 }
 
 func latest(a, b time.Time) time.Time {

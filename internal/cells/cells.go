@@ -357,10 +357,14 @@ func (c *Cells) visit(ctx context.Context, p Cell) {
 // note remembers whether a cell can be reached, and logs when that changes.
 func (c *Cells) note(cell string, err error) {
 	c.mu.Lock()
+	if _, spoken := c.state.Load().peer(cell); !spoken && c.state.Load().chain.Newest() != nil {
+		c.mu.Unlock()
+		return // it was given up while it was asked
+	}
 	before, known := c.reached[cell]
 	c.reached[cell] = err
-	c.mu.Unlock()
 	c.metrics.reached(cell, err == nil)
+	c.mu.Unlock()
 	switch {
 	case err != nil && (!known || before == nil):
 		c.opt.Logger.Warn("cells: a cell does not answer, or does not agree", "cell", cell, "error", err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -60,6 +62,31 @@ func TestWhoMayJoin(t *testing.T) {
 		if !errors.Is(err, c.want) || (len(k.record.Maps) == 2) != (c.want == ErrMaps) {
 			t.Errorf("%s: %v, and %d maps are stored", name, err, len(k.record.Maps))
 		}
+	}
+}
+
+// How a cell stands that was given up is told no more, nor what an exchange with it comes to that was under way.
+func TestForgottenCellsAreNotTold(t *testing.T) {
+	t.Parallel()
+	c, _ := newCell("a", new(keeper))
+	maps := chain(t, [3]uint32{1, 1, 0})
+	c.state.Store(&state{chain: maps, reachable: maps.cells()})
+	c.note("b", ErrAway)
+	c.note("c", nil)
+	if n := testutil.CollectAndCount(c.metrics.up); n != 2 || c.reached["b"] == nil {
+		t.Fatalf("%d cells are told, and %v", n, c.reached)
+	}
+	m, err := maps.Forget("b", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps = &Chain{maps: append(maps.maps, m)}
+	s := &state{chain: maps, reachable: maps.cells()}
+	c.state.Store(s)
+	c.drop(s)
+	c.note("b", ErrAway)
+	if n := testutil.CollectAndCount(c.metrics.up); n != 1 || c.reached["b"] != nil {
+		t.Errorf("%d cells are told, and %v", n, c.reached)
 	}
 }
 

@@ -63,16 +63,17 @@ func (c *Cells) dial(ctx context.Context, url string) (io.ReadWriteCloser, error
 	return conn, nil
 }
 
-// drop ends the connections to addresses that no map has any more.
+// drop ends the connections to addresses that no map has any more, and forgets the cells that are spoken to no more.
 func (c *Cells) drop(s *state) {
-	peers := map[string]bool{}
+	urls, names := map[string]bool{}, map[string]bool{}
 	for _, p := range s.peers(c.opt.Self) {
-		peers[p.URL] = true
+		urls[p.URL], names[p.Name] = true, true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.metrics.keep(names, c.reached)
 	for url, l := range c.links {
-		if !peers[url] {
+		if !urls[url] {
 			l.Retire()
 			delete(c.links, url)
 		}

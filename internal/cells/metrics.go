@@ -79,6 +79,16 @@ func (m *metrics) reached(cell string, up bool) {
 	m.up.WithLabelValues(cell).Set(v)
 }
 
+// keep forgets how the cells stand that nobody speaks to any more: what they are would be told for ever.
+func (m *metrics) keep(peers map[string]bool, reached map[string]error) {
+	for cell := range reached {
+		if !peers[cell] {
+			delete(reached, cell)
+			m.up.DeleteLabelValues(cell)
+		}
+	}
+}
+
 func outcome(err error) string {
 	switch {
 	case err == nil:

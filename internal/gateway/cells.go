@@ -17,6 +17,7 @@ import (
 	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/overview"
 )
 
 // cellPlan is the cell that a gateway belongs to. There is none without a name.
@@ -165,6 +166,21 @@ func (g *Gateway) serveCells() {
 		defer close(g.cells.done)
 		g.cells.Run(ctx)
 	}()
+}
+
+// stand says how the other cells stand.
+func (c *celled) stand() (all []overview.CellState) {
+	if c.Cells == nil {
+		return nil
+	}
+	for _, p := range c.Status().Peers {
+		s := overview.CellState{Name: p.Name}
+		if p.Reached != nil {
+			s.Error = p.Reached.Error()
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 // configure introduces the map of another configuration, before that is used.

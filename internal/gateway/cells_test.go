@@ -96,6 +96,10 @@ func TestCellsDivideBatches(t *testing.T) {
 	if r, err := w.postTo(c, w.cells[0], "crm", batch(all...)); err != nil || r.status != http.StatusServiceUnavailable || r.retry == "" {
 		t.Errorf("with an owner away: %+v, %v", r, err)
 	}
+	w.cells[0].gateway.cells.Reach(t.Context())
+	if s, err := w.cells[0].gateway.overview.Snapshot(t.Context()); err != nil || len(s.Cells) != 2 || s.Cells[0].Error != "" || s.Cells[1].Error == "" {
+		t.Errorf("with c away the cells stand so: %+v, %v", s.Cells, err)
+	}
 	w.cells[2].gate.set(false)
 	for _, want := range []string{"accepted", "duplicate"} {
 		if r, err := w.insistTo(c, w.cells[1], "crm", batch(all...)); err != nil || r.status != http.StatusOK || !r.says(want) {

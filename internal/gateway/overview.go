@@ -28,6 +28,7 @@ func (g *Gateway) overviewOptions() overview.Options {
 		Now:        g.opt.Now,
 		Reconciled: g.library.reconciled,
 		Marks:      g.store.Marks,
+		Cells:      g.cells.stand,
 		Missing: func(ctx context.Context) ([]journal.MissingCount, error) {
 			return g.store.MissingCounts(ctx, g.opt.Now())
 		},

@@ -109,8 +109,11 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 	v.past = v.withThisHour(c, now)
 	s := &Snapshot{
 		At: now.UTC(), Since: v.began.UTC(), Store: v.drawStore(now), Gateways: v.joined.Gateways, Numbers: v.drawNumbers(now),
-		Sources: []SourceState{}, Destinations: []DestinationState{}, Reconciled: append([]Reconciled{}, v.reconciled.value...),
+		Sources: []SourceState{}, Destinations: []DestinationState{}, Reconciled: append([]Reconciled{}, v.reconciled.value...), Cells: []CellState{},
 		Parts: []Part{v.fleet.tell(), v.open.tell(), v.stats.tell(), v.failures.tell(), v.minutes.tell(), v.hours.tell()},
+	}
+	if v.opt.Cells != nil {
+		s.Cells = append(s.Cells, v.opt.Cells()...)
 	}
 	if v.opt.Reconciled != nil {
 		s.Parts = append(s.Parts, v.reconciled.tell())

@@ -67,6 +67,8 @@ type Options struct {
 	Marks func(context.Context) ([]journal.Mark, error)
 	// Missing counts what never arrived, by source. Nil: nobody looks.
 	Missing func(context.Context) ([]journal.MissingCount, error)
+	// Cells returns the other cells. Nil: there are none.
+	Cells func() []CellState
 	// Free returns how many bytes the store may still grow by; 0 if that is not known.
 	Free func() int64
 	// Capacity returns how large the store may become, where Free does not know; 0 if nobody said. Nil: nobody did.

@@ -19,6 +19,7 @@ type Snapshot struct {
 	Gateways     []fleet.Gateway    `json:"gateways" nullable:"false"`
 	Numbers      Numbers            `json:"numbers"`
 	Reconciled   []Reconciled       `json:"reconciled" nullable:"false" doc:"What hookonce reconcile effects found, the latest result of each question."`
+	Cells        []CellState        `json:"cells" nullable:"false" doc:"The other cells, as this gateway sees them."`
 	Parts        []Part             `json:"parts" nullable:"false" doc:"How old what is shown is."`
 }
 
@@ -27,6 +28,12 @@ type Part struct {
 	Name  string    `json:"name" doc:"What was asked for."`
 	Read  time.Time `json:"read" doc:"When it was read; the zero time if it never was."`
 	Error string    `json:"error,omitempty" doc:"Why it could not be read since."`
+}
+
+// CellState is how another cell stands.
+type CellState struct {
+	Name  string `json:"name"`
+	Error string `json:"error,omitempty" doc:"Why nothing can be handed to it; missing if it answers and has the same map."`
 }
 
 // Reconciled is what was found when a table of an application was compared with what was delivered.

@@ -80,6 +80,9 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 	"effects_doubled": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
 		s.Reconciled = []overview.Reconciled{{At: ago(20 * time.Minute), Table: "payments", Doubled: 3, Surplus: 4, Sample: "evt_1QbT", Command: "hookonce reconcile effects --table payments"}}
 	},
+	"cell_away": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
+		s.Cells = []overview.CellState{{Name: "us", Error: "dial tcp 10.0.0.7:8444: connect: connection refused"}}
+	},
 	"conflict": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
 		o.Hour.Conflicts = 4
 	},
