@@ -303,7 +303,7 @@ func (w *cellWorld) introduce(cells ...*testCell) {
 // awaitMap waits until a cell goes by a map, and knows that the others do.
 func (w *cellWorld) awaitMap(number int64, cells ...*testCell) {
 	w.t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(2 * patience)
 	for _, c := range cells {
 		for {
 			s := c.gateway.cells.Status()

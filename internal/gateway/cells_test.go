@@ -20,7 +20,7 @@ func TestCellsHaveOneClaim(t *testing.T) {
 	w.startAll()
 	w.awaitMap(int64(w.number), w.cells...)
 	c := client(t)
-	all := ids("evt", 40)
+	all := ids("evt", 20)
 	var accepted, duplicate, refused sync.Map
 	var group sync.WaitGroup
 	for _, id := range all {

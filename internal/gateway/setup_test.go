@@ -175,9 +175,13 @@ func postSigned(c *http.Client, g *Gateway, name string, h http.Header, body []b
 	return reply{status: res.StatusCode, verdict: res.Header.Get("Hookonce-Status"), retry: res.Header.Get("Retry-After")}, err
 }
 
-// pause waits before something is sent for the n-th time again. Providers wait longer; who does not wait at all takes the machine from
-// those that are waited for.
-func pause(n int) { <-time.After(time.Duration(min(n, 20)) * 5 * time.Millisecond) }
+// pause waits before something is sent for the n-th time again: for 5 ms, and twice as long each time, up to 640 ms. Providers wait
+// longer; who does not wait at all takes the machine from those that are waited for.
+func pause(n int) {
+	if n > 0 {
+		<-time.After(5 * time.Millisecond << min(n-1, 7))
+	}
+}
 
 // insist posts until the answer is a 2xx, as a provider does; like a provider it also tries again when
 // the connection breaks. Any other answer than a retryable 503 fails the test.
