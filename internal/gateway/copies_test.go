@@ -141,7 +141,7 @@ func TestEventsWithoutID(t *testing.T) {
 				t.Errorf("%+v, want unkeyed", r)
 			}
 		}
-		sink.await(t, "20 events", func() bool { return sink.total == 20 })
+		sink.await(t, "20 events", func() bool { return sink.total >= 20 }) // more, if one had to be sent again
 	})
 }
 
