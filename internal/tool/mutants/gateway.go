@@ -127,6 +127,23 @@ var gateway = []mutant{
 		`key = source + ":" + header.Safe(w.Key)`,
 		`key = source + ":" + header.Safe(w.Key) + strconv.FormatInt(w.Token, 10)`,
 		[]test{{"./internal/deliver", "TestKeyIsStableOverAttempts|TestIdempotencyKey"}}},
+	{"answer-before-its-record", "sync: a sender gets an answer that is on no record yet", "internal/journal/engine/finish.go",
+		`	err := f.call(opFinish,`,
+		`	for _, o := range f.outcomes {
+		f.waits.tell(journal.DeliveryID{EventID: o.EventID, Destination: o.Destination}, journal.DeliveryStatus{State: o.State, Response: o.Response})
+	}
+	err := f.call(opFinish,`,
+		[]test{{"./internal/journal/engine", "TestAwait_answersAfterTheCommit"}, {yearly, "TestScenes/answers"}}},
+	{"untaken-past-the-store", "on_store_down: what a destination refused is acknowledged past the store", "internal/journal/bypass/bypass.go",
+		`if o.State != journal.Done {`,
+		`if o.State == journal.Processing {`,
+		[]test{{"./internal/gateway", "TestStoreDownOpen"}, {yearly, "TestScenes/outage"}}},
+	{"never-recorded", "on_store_down: what was delivered past the store is never recorded", "internal/journal/bypass/record.go",
+		`	if b.Unrecorded() == 0 {
+		return true, nil`,
+		`	if b.Unrecorded() >= 0 {
+		return true, nil`,
+		[]test{{"./internal/journal/engine", "TestBypass_reconciles"}, {yearly, "TestScenes/outage"}}},
 	{"order-is-forgotten", "gateway: an event of a resource overtakes an older one", "internal/journal/sqlite/statements.go",
 		`WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY event_id LIMIT 1)`,
 		`WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY due_at LIMIT 1)`,

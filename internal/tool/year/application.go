@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type application struct {
 	slow    time.Duration
 	holds   time.Duration // that the handler takes, within its claim
 	until   time.Time
+	answers int      // given so far
 	commits []string // what becomes of the next commits
 }
 
@@ -199,6 +201,8 @@ func (a *application) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		a.fired("application/slow")
 		time.Sleep(slow)
 	}
+	number := a.answer()
+	rw.Header().Set(answerHeader, number)
 	kept := &kept{ResponseWriter: rw, status: http.StatusOK}
 	r.Body = io.NopCloser(&bytesReader{body})
 	a.handler.ServeHTTP(kept, r)
@@ -206,8 +210,19 @@ func (a *application) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	alive := a.alive && a.life == life
 	a.mu.Unlock()
 	if alive && a.name != direct {
-		a.answered(a.name, f, n, kept.status)
+		a.answered(a.name, f, n, kept.status, number)
 	}
+}
+
+// answerHeader tells one answer from all others.
+const answerHeader = "X-Answer"
+
+// answer is the number of the next answer.
+func (a *application) answer() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answers++
+	return a.name + "-" + strconv.Itoa(a.answers)
 }
 
 // kept remembers the status of an answer.

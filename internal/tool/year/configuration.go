@@ -17,7 +17,7 @@ func secretOf(source string) string       { return "whsec_simulated-" + source }
 func forgedSecretOf(source string) string { return "whsec_guessed-" + source }
 
 var environment = []string{"OPERATOR=" + operatorToken, "SHOP=" + shopSecret, "SHOP_OLD=" + shopSecretOld,
-	"BILLING=" + secretOf("billing"), "ORDERS=" + secretOf("orders"), "PAYMENTS=" + secretOf("payments"), "STOREFRONT=" + secretOf("storefront"), "NEXT=whsec_simulated-next"}
+	"BILLING=" + secretOf("billing"), "ORDERS=" + secretOf("orders"), "CALLS=" + secretOf(synchronous), "CARTS=" + secretOf(open), "PAYMENTS=" + secretOf("payments"), "STOREFRONT=" + secretOf("storefront"), "NEXT=whsec_simulated-next"}
 
 func ingestAddress(number int) string { return fmt.Sprintf("10.0.0.%d:8080", number+1) }
 func adminAddress(number int) string  { return fmt.Sprintf("127.0.0.1:%d", 9001+number) }
@@ -74,6 +74,12 @@ func configuration(number, variant int) []byte {
 		}
 		fmt.Fprintf(&b, "  - name: %s\n    provider: %s\n    secrets: ['env:%s'%s]\n    routes:\n      - to: [%s]\n", s, kinds[s], strings.ToUpper(s), rotated,
 			strings.Join(to, ", "))
+		switch s {
+		case synchronous:
+			b.WriteString("    mode: sync\n    deadline: 7s\n")
+		case open:
+			b.WriteString("    on_store_down: open\n    deadline: 7s\n")
+		}
 	}
 	return []byte(b.String())
 }

@@ -126,3 +126,54 @@ func (l *ledger) came(at string, names []string) (f *fact) {
 	}
 	return f
 }
+
+// ackedPast checks what was acknowledged and is on no record: each destination has taken it, past the store.
+func (l *ledger) ackedPast(f *fact, name string, got reply) {
+	l.counts["acked/past the store"]++
+	f.past = append(f.past, time.Now())
+	for _, at := range destinationsOf(f.Source) {
+		if !slices.ContainsFunc(f.attempts[at], func(a attempt) bool { return a.status/100 == 2 }) {
+			l.breaksLocked("losing is worse", "%s was answered %d (past the store: %t), is not on record, and %s has not taken it", name, got.status, got.past, at)
+		}
+	}
+}
+
+// recorded checks, when all is quiet, that what went past the store is on record, unless a process ended that knew of it.
+func (l *ledger) recorded() {
+	for name, f := range l.events {
+		if len(f.past) == 0 || l.lives(f) > 0 {
+			continue
+		}
+		if first := f.past[0]; !l.disturbed(time.Now(), time.Since(first)+time.Second, 0, "process/") {
+			l.breaksLocked("what went past the store is recorded", "%s was delivered past the store at %s, and is on no record", name, stamp(first.Sub(l.begin)))
+		}
+	}
+}
+
+// answersKept is for how long answers are kept for certain.
+const answersKept = 6 * 24 * time.Hour
+
+// replied checks what a sender reads that waits for the answer of the application: one that this gave to this event, the same
+// for all copies, and none before it is durable.
+func (l *ledger) replied(f *fact, rec *record, name string, got reply) {
+	l.counts["acked/with the answer"]++
+	if l.lives(f) > 1 || l.disturbed(time.Now(), time.Since(rec.at)+time.Second, 0, "operator/") {
+		return // forgotten, or replayed: asked again
+	}
+	switch {
+	case got.answer == "" && time.Since(rec.at) < answersKept-maxSkew:
+		l.breaksLocked("one answer for all copies", "%s was answered %d without the answer of the application", name, got.status)
+	case got.answer == "":
+	case !slices.ContainsFunc(f.attempts[claiming], func(a attempt) bool { return a.answer == got.answer && a.status/100 == 2 }):
+		l.breaksLocked("one answer for all copies", "%s was answered %s, which %s never gave to it", name, got.answer, claiming)
+	case f.answer != "" && f.answer != got.answer:
+		l.breaksLocked("one answer for all copies", "%s was answered %s, and %s before", name, got.answer, f.answer)
+	default:
+		f.answer = got.answer
+	}
+	for _, d := range l.store.Deliveries() {
+		if got.answer != "" && d.EventID == rec.id {
+			l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %s, and its delivery is %s", name, got.answer, d.State)
+		}
+	}
+}

@@ -52,6 +52,8 @@ type fact struct {
 	Event
 	called   string // Event has the name of the first of its request
 	acked    []time.Time
+	past     []time.Time                // acknowledged with nothing on record
+	answer   string                     // of the application, that its sender read
 	effects  map[string]int             // by application
 	attempts map[string][]attempt       // by destination
 	keys     map[string]map[string]bool // Idempotency-Keys by destination
@@ -64,6 +66,7 @@ type attempt struct {
 	at, end time.Time
 	from    string
 	status  int // 0: it is under way
+	answer  string
 	forced  bool
 	skewed  bool
 }
@@ -345,7 +348,9 @@ func (l *ledger) arrived(at, from, name string, h http.Header) (f *fact, n int) 
 		l.breaksLocked("paused is paused", "%s got %s %v after it was paused", at, name, time.Since(since))
 	}
 	if rec := l.recordOf(f, name); rec != nil {
-		l.fenced(at, from, rec, h.Get(header.HookonceAttempt))
+		if h.Get(header.HookonceUnprotected) == "" { // what goes past the store has no token
+			l.fenced(at, from, rec, h.Get(header.HookonceAttempt))
+		}
 		l.inOrder(at, rec)
 	}
 	if f.Keyed {
@@ -430,10 +435,10 @@ func (l *ledger) repeated(at, name string, before []attempt) {
 }
 
 // answered books what a destination answered.
-func (l *ledger) answered(at string, f *fact, n, status int) {
+func (l *ledger) answered(at string, f *fact, n, status int, answer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f.attempts[at][n].status, f.attempts[at][n].end = status, time.Now()
+	f.attempts[at][n].status, f.attempts[at][n].end, f.attempts[at][n].answer = status, time.Now(), answer
 	l.logLocked(at, fmt.Sprintf("answers %d to %s", status, f.called))
 	if status/100 == 2 && at == claiming && f.Keyed && f.effects[at] == 0 {
 		l.breaksLocked("nothing is acknowledged before it is durable", "%s answered %d to %s without its effect", at, status, f.called)
@@ -474,11 +479,12 @@ func (l *ledger) keyed(f *fact) *record {
 }
 
 // acked books that a sender read a success. The dead are deliveries that were given up when it sent.
-func (l *ledger) acked(name string, status int, dead map[journal.DeliveryID]int64) {
+func (l *ledger) acked(name string, got reply, dead map[journal.DeliveryID]int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.events[base(name)]
-	l.logLocked(f.Source, fmt.Sprintf("reads %d to %s", status, name))
+	status := got.status
+	l.logLocked(f.Source, fmt.Sprintf("reads %d to %s %s", status, name, got.answer))
 	l.counts["acked"]++
 	f.acked = append(f.acked, time.Now())
 	rec := l.keyed(f)
@@ -487,10 +493,18 @@ func (l *ledger) acked(name string, status int, dead map[journal.DeliveryID]int6
 		l.breaksLocked("verify first", "a forged copy of %s was answered %d", name, status)
 	case f.Direct:
 		l.ackedDirectly(f, name, status)
+	case f.Source == open && f.Keyed && rec == nil:
+		l.ackedPast(f, name, got)
 	case f.Keyed && rec == nil: // one that was forgotten may be remembered in memory as done
 		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d, and is not on record", name, status)
 	case !f.Keyed && f.stored < len(f.acked):
 		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d for the %d. time, and is on record %d times", name, status, len(f.acked), f.stored)
+	}
+	if f.Source == synchronous && !f.Direct && f.Keyed && rec != nil {
+		l.replied(f, rec, name, got)
+	}
+	if f.Source == open && l.disturbed(time.Now(), 2*time.Minute, 0, "disk/") {
+		return // what was delivered past the store meanwhile is recorded later
 	}
 	for _, d := range l.store.Deliveries() {
 		if rec != nil && d.EventID == rec.id && d.State == journal.Dead && dead[journal.DeliveryID{EventID: d.EventID, Destination: d.Destination}] == d.Token && d.Token > 0 {
@@ -516,6 +530,7 @@ func (l *ledger) deadAt(names []string) map[journal.DeliveryID]int64 {
 func (l *ledger) settle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.recorded()
 	dead := map[journal.DeliveryID]bool{}
 	for _, d := range l.store.Deliveries() {
 		if d.State == journal.Dead {

@@ -146,8 +146,16 @@ func destinationsOf(source string) []string {
 // ordered reports whether the events of a source say what they are about, by which they are delivered in order.
 func ordered(source string) bool { return source == "billing" || source == "storefront" }
 
+// The sources that are not like the others.
+const (
+	synchronous = "calls" // whose senders get the answer of the application
+	open        = "carts" // whose events are delivered past a store that is away
+)
+
 // sources are the names of all.
-func sources() []string { return []string{"billing", "orders", "payments", "storefront"} }
+func sources() []string {
+	return []string{"billing", "calls", "carts", "orders", "payments", "storefront"}
+}
 
 // sorted puts what happens first in front.
 func (p *Plan) sorted() *Plan {

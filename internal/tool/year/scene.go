@@ -14,6 +14,7 @@ var scenes = []scene{
 	{name: "order", draw: (*drawing).order, file: true}, {name: "held", draw: (*drawing).held, file: true},
 	{name: "unfinished", draw: (*drawing).unfinished}, {name: "claims", draw: (*drawing).claims}, {name: "commits", draw: (*drawing).commits},
 	{name: "descriptors", draw: (*drawing).scarcity}, {name: "clocks", draw: (*drawing).clocks},
+	{name: "outage", draw: (*drawing).outage, file: true}, {name: "answers", draw: (*drawing).replies, file: true},
 }
 
 // Scene draws a plan in which nothing else happens, a few times.
@@ -154,4 +155,54 @@ func (d *drawing) clocks(at Span) {
 	gw := d.gateway()
 	d.step(Step{At: at, Do: "clock", On: gatewayName(gw), N: pick(d, -1, 1) * (70 + d.IntN(200))})
 	d.several(at+d.within(125*time.Second, 150*time.Second), 2+d.IntN(3), 2*time.Second, func(_ int, e *Event) { e.Via, e.Direct = []int{gw}, false })
+}
+
+// outage has a gateway lose its store, or the answers of that, while events come that may go past it, each in several copies.
+func (d *drawing) outage(at Span) {
+	gw := d.gateway()
+	if d.chance(2) {
+		d.step(Step{At: at, Do: "away", On: gatewayName(gw), For: d.within(3*time.Second, 40*time.Second)})
+	} else {
+		for range 2 + d.IntN(6) {
+			d.step(Step{At: at, Do: "disk/" + pick(d, diskFail, diskLost, diskStall, diskSilent, diskLate), On: gatewayName(gw), With: "accept", For: d.within(time.Second, 20*time.Second)})
+		}
+	}
+	if d.chance(3) {
+		d.step(Step{At: at + d.within(0, 5*time.Second), Do: "application/" + pick(d, "fails", "slow"), On: claiming, N: 1 + d.IntN(4), For: Span(10 * time.Second)})
+	}
+	if d.chance(4) {
+		d.step(Step{At: at + d.within(time.Second, 30*time.Second), Do: pick(d, "kill", "upgrade"), On: gatewayName(gw), For: Span(time.Second)})
+	}
+	d.several(at+Span(100*time.Millisecond), 2+d.IntN(4), 3*time.Second, func(i int, e *Event) {
+		e.Source, e.More, e.Direct, e.Via = open, 0, false, e.Via[:1]
+		e.Via[0] = gw
+		for range d.IntN(3) {
+			e.Via = append(e.Via, gw)
+		}
+		if d.chance(2) {
+			e.Again = append(e.Again, d.within(time.Second, time.Minute))
+		}
+	})
+}
+
+// replies has senders wait for the answer of an application that takes its time, in copies at once and later ones.
+func (d *drawing) replies(at Span) {
+	if d.chance(2) {
+		d.step(Step{At: at, Do: "application/" + pick(d, "slow", "holds", "fails"), On: claiming, N: 1 + d.IntN(8), For: d.within(5*time.Second, 30*time.Second)})
+	}
+	switch on := d.on(); d.IntN(4) {
+	case 0:
+		d.step(Step{At: at, Do: "wire/" + pick(d, wireAnswer, wireSlow, wireLate), On: on, With: claiming, For: d.within(time.Second, 10*time.Second)})
+	case 1:
+		d.step(Step{At: at, Do: "disk/" + pick(d, diskLost, diskFail, diskSilent, diskKept), On: on, With: "finish", For: d.within(time.Second, 4*time.Second)})
+	case 2:
+		d.step(Step{At: at + d.within(time.Second, 10*time.Second), Do: "kill", On: on, For: Span(time.Second)})
+	}
+	d.several(at+Span(100*time.Millisecond), 2+d.IntN(3), 2*time.Second, func(_ int, e *Event) {
+		e.Source, e.More, e.Direct = synchronous, 0, false
+		for range 1 + d.IntN(3) {
+			e.Via = append(e.Via, d.gateway())
+		}
+		e.Again = append(e.Again, d.within(time.Second, time.Minute))
+	})
 }

@@ -28,7 +28,7 @@ type sender struct {
 }
 
 // kinds are the providers of the sources.
-var kinds = map[string]string{"billing": "stripe", "orders": "hmac", "payments": "gocardless", "storefront": "shopify"}
+var kinds = map[string]string{"billing": "stripe", "orders": "hmac", synchronous: "hmac", open: "hmac", "payments": "gocardless", "storefront": "shopify"}
 
 // lastTry is how long senders go on whose provider does not say.
 const lastTry = 24 * time.Hour
@@ -107,18 +107,18 @@ func (s *sender) called(e *Event, name string) []string {
 }
 
 // accepts books that a request was answered with a success.
-func (s *sender) accepts(e *Event, name string, status int, dead map[journal.DeliveryID]int64) {
+func (s *sender) accepts(e *Event, name string, got reply, dead map[journal.DeliveryID]int64) {
 	for _, name := range s.called(e, name) {
-		s.acked(name, status, dead)
+		s.acked(name, got, dead)
 	}
 }
 
 // forge sends a copy that somebody else has signed.
 func (s *sender) forge(e *Event) {
 	s.count("copies/forged")
-	status, err := s.post(context.Background(), e, e.name()+forgedMark, e.Via[0], s.forger)
-	if err == nil && status/100 == 2 {
-		s.accepts(e, e.name()+forgedMark, status, nil)
+	got, err := s.post(context.Background(), e, e.name()+forgedMark, e.Via[0], s.forger)
+	if err == nil && got.status/100 == 2 {
+		s.accepts(e, e.name()+forgedMark, got, nil)
 	}
 }
 
@@ -129,9 +129,9 @@ const hungUpFor = 15 * time.Second
 func (s *sender) hangUp(e *Event) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(e.HangUp))
 	defer cancel()
-	status, err := s.post(ctx, e, e.name(), e.Via[0], s.provider)
-	if err == nil && status/100 == 2 {
-		s.accepts(e, e.name(), status, nil)
+	got, err := s.post(ctx, e, e.name(), e.Via[0], s.provider)
+	if err == nil && got.status/100 == 2 {
+		s.accepts(e, e.name(), got, nil)
 	}
 	if ctx.Err() == nil || e.Direct {
 		return // it was answered in time, or could not be sent
@@ -149,19 +149,19 @@ func (s *sender) insist(e *Event, name string, via int) bool {
 	began, calmTries := time.Now(), 0
 	for try := 0; ; try++ {
 		dead := s.deadAt(s.called(e, name))
-		status, err := s.post(context.Background(), e, name, via+try, s.provider)
+		got, err := s.post(context.Background(), e, name, via+try, s.provider)
 		switch {
 		case err != nil:
 			s.log(s.name, fmt.Sprintf("%s fails: %v", name, err))
-		case status/100 == 2:
-			s.accepts(e, name, status, dead)
+		case got.status/100 == 2:
+			s.accepts(e, name, got, dead)
 			return true
 		default:
-			s.log(s.name, fmt.Sprintf("%s is answered %d", name, status))
+			s.log(s.name, fmt.Sprintf("%s is answered %d", name, got.status))
 		}
 		if s.isCalm() {
 			if calmTries++; calmTries > 40 {
-				s.breaks("all comes to an end", "%s is not acknowledged although nothing has been disturbed for long: %d, %v", name, status, err)
+				s.breaks("all comes to an end", "%s is not acknowledged although nothing has been disturbed for long: %d, %v", name, got.status, err)
 				return false
 			}
 			time.Sleep(15 * time.Second)
@@ -180,8 +180,15 @@ func (s *sender) insist(e *Event, name string, via int) bool {
 	}
 }
 
+// reply is what a sender reads.
+type reply struct {
+	status int
+	past   bool   // it says that the event was delivered past the store
+	answer string // of the application, see answerHeader
+}
+
 // post sends one copy to a gateway, and returns what that answers.
-func (s *sender) post(ctx context.Context, e *Event, name string, via int, signer *spec.Provider) (int, error) {
+func (s *sender) post(ctx context.Context, e *Event, name string, via int, signer *spec.Provider) (reply, error) {
 	address := ingestAddress(via % len(s.machines))
 	if e.Direct {
 		address = direct + ":80"
@@ -203,11 +210,11 @@ func (s *sender) post(ctx context.Context, e *Event, name string, via int, signe
 	req.Header = r.Header
 	res, err := s.client.Do(req)
 	if err != nil {
-		return 0, err
+		return reply{}, err
 	}
 	defer res.Body.Close()
 	_, _ = io.Copy(io.Discard, res.Body)
-	return res.StatusCode, nil
+	return reply{res.StatusCode, res.Header.Get("Hookonce-Status") == string(journal.Unprotected), res.Header.Get(answerHeader)}, nil
 }
 
 // request is the content of an event. All of its copies have the same.
@@ -220,7 +227,7 @@ func (s *sender) request(e *Event, name string) (http.Header, []byte) {
 	if s.name == "payments" {
 		return s.several(e, name)
 	}
-	if s.name == "orders" {
+	if kinds[s.name] == "hmac" {
 		key := ""
 		if id != "" {
 			key = fmt.Sprintf(`"id":%q,`, id)

@@ -171,7 +171,7 @@ func TestEveryStepHappens(t *testing.T) {
 			s.At = cmp.Or(s.At, Span(5*time.Second))
 			p := &Plan{Gateways: 2, Steps: []Step{s}}
 			for i := range 16 {
-				e := Event{N: i + 1, Source: sources()[i%3], Keyed: i%8 != 7, Object: 1, At: Span(time.Duration(4+i) * time.Second), Via: []int{0}}
+				e := Event{N: i + 1, Source: sources()[i%len(sources())], Keyed: i%8 != 7, Object: 1, At: Span(time.Duration(4+i) * time.Second), Via: []int{0}}
 				if i%2 == 0 {
 					e.Via, e.Again = []int{0, 0}, []Span{Span(3 * time.Second)}
 				}
