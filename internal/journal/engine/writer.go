@@ -118,15 +118,13 @@ func (w *writer) fail(err error) {
 	}
 }
 
-// succeed answers everybody with their result, and then hands fresh work on: nobody waits for what follows from the results of
-// others.
+// succeed answers everybody with their result, and hands fresh work on.
 func (w *writer) succeed(results []journal.Result, lease time.Time) {
-	for i, s := range w.slots {
-		s.settleAll(results[i], follower(w.records[i].Event, results[i]), nil)
-	}
 	now := w.opt.Now()
-	for i := range w.records {
-		w.settled(&w.records[i], results[i], now, lease)
+	for i, s := range w.slots {
+		r, res := &w.records[i], results[i]
+		s.settleAll(res, follower(r.Event, res), nil)
+		w.settled(r, res, now, lease)
 	}
 }
 
