@@ -3,6 +3,7 @@ package gateway
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -136,31 +137,39 @@ type torture struct {
 
 	mu    sync.Mutex
 	acked map[string]bool // by key
+
+	histories *keyHistories
 }
 
-// post posts a body to a door, and reports whether it was acknowledged.
-func (w *torture) post(v *victim, source string, body []byte) bool {
+// failed is the verdict that a sender has no use for.
+const failed = "failed"
+
+// post posts a body to a door, and returns the verdict; empty: it was not acknowledged, and nobody knows what became of it.
+func (w *torture) post(v *victim, source string, body []byte) (verdict string) {
 	r := &hookonce.Request{Method: http.MethodPost, Header: http.Header{}, Body: body, Now: time.Now()}
 	if err := w.signer[source].(interface{ Sign(*hookonce.Request) error }).Sign(r); err != nil {
 		w.t.Error(err)
-		return true
+		return failed
 	}
 	req, err := http.NewRequest(http.MethodPost, "http://"+*v.address.Load()+"/in/"+source, bytes.NewReader(body))
 	if err != nil {
 		w.t.Error(err)
-		return true
+		return failed
 	}
 	req.Header = r.Header
 	res, err := w.client.Do(req)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer res.Body.Close()
 	_, _ = io.Copy(io.Discard, res.Body)
 	if res.StatusCode/100 != 2 && res.StatusCode != http.StatusServiceUnavailable {
 		w.t.Errorf("answered %d", res.StatusCode)
 	}
-	return res.StatusCode/100 == 2
+	if res.StatusCode/100 != 2 {
+		return ""
+	}
+	return cmp.Or(res.Header.Get("Hookonce-Status"), failed)
 }
 
 // door is a random one of the cells that are left.
@@ -187,7 +196,7 @@ func (w *torture) insist(source string, keys []string, copies int) {
 
 // insistOn posts one copy to random doors until it is acknowledged: while harm is done that may take any time.
 func (w *torture) insistOn(source string, keys []string, body []byte) {
-	for deadline := time.Now().Add(patience); !w.post(w.door(), source, body); {
+	for deadline := time.Now().Add(patience); w.told(source, keys, body) == ""; {
 		select {
 		case <-w.stop:
 		default:
@@ -206,7 +215,18 @@ func (w *torture) insistOn(source string, keys []string, body []byte) {
 	}
 }
 
-// send sends events, single and in batches, until it is to stop.
+// told posts to a random door, and puts on record what is told of a key that comes alone.
+func (w *torture) told(source string, keys []string, body []byte) (verdict string) {
+	if source != "orders" {
+		return w.post(w.door(), source, body)
+	}
+	end := w.histories.sent(keys[0])
+	verdict = w.post(w.door(), source, body)
+	end(verdict)
+	return verdict
+}
+
+// send sends events, single and in batches, and copies of earlier ones, until it is to stop.
 func (w *torture) send() {
 	for {
 		select {
@@ -215,6 +235,9 @@ func (w *torture) send() {
 		default:
 		}
 		n := w.next.Add(1)
+		if n%3 == 0 { // the owner may be another one by now
+			w.insist("orders", []string{fmt.Sprint("evt-", 1+rand.Int64N(n))}, 1)
+		}
 		if n%5 != 0 {
 			w.insist("orders", []string{fmt.Sprint("evt-", n)}, 2)
 			continue
@@ -330,7 +353,7 @@ func majorOfCell(t *testing.T, cell int) int {
 }
 
 func newTorture(t *testing.T, app *sink) *torture {
-	w := &torture{cellWorld: newCellWorldWithout(t, app.URL), t: t, client: client(t), stop: make(chan struct{}), acked: map[string]bool{}, signer: map[string]hookonce.Provider{}}
+	w := &torture{cellWorld: newCellWorldWithout(t, app.URL), t: t, client: client(t), stop: make(chan struct{}), acked: map[string]bool{}, signer: map[string]hookonce.Provider{}, histories: newKeyHistories()}
 	w.client.Timeout = 15 * time.Second
 	w.folder = t.TempDir() + string(filepath.Separator)
 	for name, content := range w.files {
@@ -400,6 +423,8 @@ func TestCellsUnderFire(t *testing.T) {
 	lost, doubled := w.account(on, w.acked)
 	t.Logf("%d events acknowledged; %d kills of gateways, %d of databases, %d partitions, %d delays, %d maps; lost %d, doubled %d",
 		len(w.acked), did[0], did[1], did[2], did[3], did[4], len(lost), len(doubled))
+	requests, unknown := w.histories.check(t)
+	t.Logf("%d requests of %d keys have a history with one claim each; what became of %d of them nobody was told", requests, len(w.histories.of), unknown)
 	if len(lost)+len(doubled) > 0 {
 		t.Errorf("acknowledged and lost: %v; on record twice: %v", lost, doubled)
 	}
