@@ -96,31 +96,53 @@ func handed(hop *Hop, r *Request) []byte {
 	return fields(b, r.Header)
 }
 
-// reader reads what texts and fields have written.
+// reader reads what texts and fields have written. All texts are parts of one copy of what stands before the body.
 type reader struct {
-	left []byte
-	bad  bool
+	payload []byte
+	at      int
+	texts   string // as far as they go in payload; empty while that is found out
+	bad     bool
+}
+
+// readerOf returns a reader of a payload that begins with so many texts and a header.
+func readerOf(payload []byte, texts int) reader {
+	r := reader{payload: payload}
+	for range texts {
+		r.text()
+	}
+	for range 2 * r.count() {
+		r.text()
+	}
+	if r.bad {
+		return reader{bad: true}
+	}
+	return reader{payload: payload, texts: string(payload[:r.at])}
+}
+
+func (r *reader) fail() {
+	r.bad, r.at = true, len(r.payload)
 }
 
 func (r *reader) number() int {
-	n, size := binary.Uvarint(r.left)
-	if size <= 0 || n > uint64(len(r.left)) {
-		r.bad, r.left = true, nil
+	n, size := binary.Uvarint(r.payload[r.at:])
+	if size <= 0 || n > uint64(len(r.payload)-r.at) {
+		r.fail()
 		return 0
 	}
-	r.left = r.left[size:]
+	r.at += size
 	return int(n)
 }
 
 func (r *reader) text() string {
-	n := r.number()
-	if n > len(r.left) {
-		r.bad, r.left = true, nil
+	n, begin := r.number(), r.at
+	if n > len(r.payload)-begin {
+		r.fail()
 		return ""
 	}
-	t := string(r.left[:n])
-	r.left = r.left[n:]
-	return t
+	if r.at += n; r.at > len(r.texts) {
+		return ""
+	}
+	return r.texts[begin:r.at]
 }
 
 func (r *reader) flag() bool {
@@ -132,31 +154,41 @@ func (r *reader) flag() bool {
 // maxFields is how many fields a header has at most: each takes more memory than its bytes.
 const maxFields = 512
 
-func (r *reader) fields() http.Header {
+// count reads how many fields a header has.
+func (r *reader) count() int {
 	n := r.number()
 	if n > maxFields {
-		r.bad, r.left = true, nil
-		return nil
+		r.fail()
+		return 0
 	}
-	h := make(http.Header, min(n, 64))
-	for range n {
+	return n
+}
+
+func (r *reader) fields() http.Header {
+	n := r.count()
+	h, values := make(http.Header, n), make([]string, n)
+	for i := range values {
 		name := r.text()
-		value := r.text()
+		values[i] = r.text()
 		if r.bad {
 			break
 		}
-		h[name] = append(h[name], value)
+		if before, ok := h[name]; ok {
+			h[name] = append(before, values[i])
+		} else {
+			h[name] = values[i : i+1 : i+1]
+		}
 	}
 	return h
 }
 
 // readHanded reads what handed has written, and the body behind it.
 func readHanded(payload []byte) (*Hop, *Request, error) {
-	in := reader{left: payload}
+	in := readerOf(payload, 11)
 	hop := &Hop{From: in.text(), To: in.text(), Map: in.text(), Part: in.text()}
 	hop.Known = in.flag()
 	r := &Request{Source: in.text(), Method: in.text(), TLS: in.flag(), Host: in.text(), Target: in.text(), Address: in.text(), Header: in.fields()}
-	r.Body = in.left
+	r.Body = in.payload[in.at:]
 	if in.bad || hop.From == "" || hop.To == "" || hop.Map == "" || hop.Part == "" || r.Method == "" || r.Target == "" {
 		return nil, nil, fmt.Errorf("%w: it lacks what a cell says", ErrRefused)
 	}
@@ -181,8 +213,9 @@ func readAnswer(payload []byte) (*Answer, error) {
 	if size <= 0 || status < 100 || status > 999 {
 		return nil, fmt.Errorf("%w: an answer without a status", ErrAway)
 	}
-	in := reader{left: payload[size:]}
-	a := &Answer{Status: int(status), Counts: in.text(), Header: in.fields(), Body: in.left}
+	in := readerOf(payload[size:], 1)
+	a := &Answer{Status: int(status), Counts: in.text(), Header: in.fields()}
+	a.Body = in.payload[in.at:]
 	if in.bad {
 		return nil, fmt.Errorf("%w: an answer that cannot be read", ErrAway)
 	}

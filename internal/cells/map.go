@@ -52,6 +52,7 @@ type Map struct {
 	byScope map[string]bool
 	content string
 	digest  string
+	id      string // see Chain.ID
 }
 
 // Owner returns the name of the cell that an event belongs to; empty: any. It belongs by its key, or by its scope where the
@@ -103,6 +104,7 @@ func parse(content string) (*Map, error) {
 	if m.Number < 1 || len(m.Cells) == 0 || len(m.Cells) > maxCells {
 		return nil, fmt.Errorf("cells: map %d has %d cells", m.Number, len(m.Cells))
 	}
+	m.id = fmt.Sprintf("%d %s", m.Number, m.digest)
 	for _, c := range m.Cells {
 		m.nodes = append(m.nodes, rendezvous.Node{Name: c.Name, Weight: c.Weight})
 	}
@@ -216,7 +218,7 @@ func (c *Chain) ID() string {
 	if m == nil {
 		return "0"
 	}
-	return fmt.Sprintf("%d %s", m.Number, m.digest)
+	return m.id
 }
 
 // cells are those of all maps that were not given up, each as the newest map that has it says.
