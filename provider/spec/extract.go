@@ -301,7 +301,10 @@ func eventType(kind, action string) string {
 // label returns text as a copy that can be logged, stored and sent in a header: valid UTF-8, without
 // control characters, at most maxLabel bytes.
 func label(text string) string {
-	text = strings.ToValidUTF8(shortened(text), "\uFFFD")
+	if text = shortened(text); printable(text) {
+		return strings.Clone(text)
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	if strings.IndexFunc(text, unicode.IsControl) >= 0 {
 		text = strings.Map(func(c rune) rune {
 			if unicode.IsControl(c) {
@@ -311,6 +314,16 @@ func label(text string) string {
 		}, text)
 	}
 	return strings.Clone(shortened(text)) // U+FFFD is longer than what it stands for
+}
+
+// printable reports whether all of a text is printable ASCII, as nearly every label is.
+func printable(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 // shortened returns at most maxLabel bytes of text, and no part of a character at its end.

@@ -117,14 +117,14 @@ func (f *field) blank() bool {
 	return f.raw == "null" || f.raw == `""` || strings.Trim(f.raw, "{}[] \t\r\n") == ""
 }
 
-// read checks that a text is JSON, and looks up every path in it on the way.
-func (t *tree) read(text string) (document, error) {
+// read checks that a text is JSON, and looks up every path in it on the way. What it finds it puts into doc, which is empty and
+// has room for every node.
+func (t *tree) read(text string, doc document) (document, error) {
 	s := jsonscan.New(text, maxDepth)
 	if t.empty() {
 		s.Skip()
 		return nil, notJSON(s.End(), text)
 	}
-	doc := make(document, len(t.nodes))
 	begin := s.At()
 	t.record(0, text, &s, doc)
 	if err := s.End(); err != nil {
@@ -141,7 +141,7 @@ func (t *tree) find(text string) document {
 	if t.empty() {
 		return nil
 	}
-	doc, _ := t.read(text)
+	doc, _ := t.read(text, make(document, len(t.nodes)))
 	return doc
 }
 

@@ -89,7 +89,17 @@ func (s Spec) secretHeaders() []string {
 // request, too, if it has more than 10 000 items, or if their bodies together would be more than 64 times as long as its
 // own, because each has in it what surrounds the items. A caller that cannot spare that much sets [hookonce.Request.Lazy].
 func (p *Provider) Open(req *hookonce.Request) (*hookonce.Verified, error) {
-	r := p.reading(req)
+	r := readings.Get().(*reading)
+	p.begin(r, req)
+	d, err := p.open(r, req)
+	if d == nil || d.Batch == nil { // the events of a batch are read from it later
+		r.end()
+		readings.Put(r)
+	}
+	return d, err
+}
+
+func (p *Provider) open(r *reading, req *hookonce.Request) (*hookonce.Verified, error) {
 	if d, err := p.greet(r, proof{}, true); d != nil || err != nil {
 		return d, err
 	}
@@ -140,9 +150,16 @@ func (p *Provider) posted(req *hookonce.Request) *hookonce.Request {
 
 // reading begins to look at a request.
 func (p *Provider) reading(req *hookonce.Request) *reading {
-	r := &reading{layout: p.layout, req: req, method: cmp.Or(req.Method, http.MethodPost), registered: p.url != "", url: req.URL}
+	r := new(reading)
+	p.begin(r, req)
+	return r
+}
+
+// begin has a reading begin to look at a request.
+func (p *Provider) begin(r *reading, req *hookonce.Request) {
+	*r = reading{layout: p.layout, req: req, method: cmp.Or(req.Method, http.MethodPost), registered: p.url != "", url: req.URL, room: r.room}
 	if !r.registered {
-		return r
+		return
 	}
 	// The sender calls what was registered, and may add to the query. Nobody else may: what is added
 	// could be a piece of what is signed after the URL.
@@ -154,7 +171,6 @@ func (p *Provider) reading(req *hookonce.Request) *reading {
 	if query != "" {
 		r.url += "?" + query
 	}
-	return r
 }
 
 // authenticate tries the ways of signing in order. When none succeeds it reports the first one whose

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -101,6 +102,7 @@ type reading struct {
 	strayed bool
 
 	doc           document
+	room          document // that was made for doc
 	docErr        error
 	form, query   url.Values
 	formErr       error
@@ -126,13 +128,33 @@ func (r *reading) document() (document, error) {
 			return nil, r.docErr
 		}
 	}
-	r.doc, r.docErr = r.tree.read(view(body))
+	r.look(body)
 	if r.docErr != nil && r.formField != "" {
 		if body, r.docErr = r.embedded(r.docErr); r.docErr == nil && body != nil {
-			r.doc, r.docErr = r.tree.read(view(body))
+			r.look(body)
 		}
 	}
 	return r.doc, r.docErr
+}
+
+// look reads a body that is to be JSON.
+func (r *reading) look(body []byte) {
+	if need := len(r.tree.nodes); cap(r.room) < need {
+		r.room = make(document, need)
+	} else {
+		r.room = r.room[:need]
+		clear(r.room)
+	}
+	r.doc, r.docErr = r.tree.read(view(body), r.room)
+}
+
+// readings are some that nobody looks at any more.
+var readings = sync.Pool{New: func() any { return new(reading) }}
+
+// end forgets the request.
+func (r *reading) end() {
+	clear(r.room)
+	*r = reading{room: r.room}
 }
 
 // embedded returns the document in the field of a form that holds it. A form without that field has
