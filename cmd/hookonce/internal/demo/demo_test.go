@@ -6,7 +6,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -250,5 +253,21 @@ func TestSenderRetriesUntilAcknowledged(t *testing.T) {
 	c := &chapter{events: []*sale{{id: "evt_1", steps: []step{{copies: 1}}}}}
 	if err := s.play(t.Context(), c); err != nil || c.sent.Load() != 4 || requests.Load() != 4 {
 		t.Errorf("%d sent, %d received, %v; want 4", c.sent.Load(), requests.Load(), err)
+	}
+}
+
+// A connection that is not made in the time that the sender waits is no answer, whichever of the two timers rings first; one that
+// is refused is a failure.
+func TestOutOfTime(t *testing.T) {
+	for text, err := range map[string]error{
+		"i/o timeout": &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}, "a deadline": context.DeadlineExceeded,
+		"refused": &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, "nothing": nil,
+	} {
+		if err != nil {
+			err = fmt.Errorf("connecting: %w", err)
+		}
+		if got, want := outOfTime(t.Context(), err), text == "i/o timeout" || text == "a deadline"; got != want {
+			t.Errorf("%s is out of time: %t", text, got)
+		}
 	}
 }

@@ -2,8 +2,10 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -89,7 +91,7 @@ func (s *sender) send(ctx context.Context, c *chapter, event *sale, step step) (
 	waiting, cancel := context.WithTimeout(ctx, senderTimeout)
 	defer cancel()
 	answers, err := traffic.Volley(waiting, s.target, raw, step.copies)
-	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+	if ctx.Err() == nil && outOfTime(waiting, err) {
 		return false, nil // the gateway was too busy to be connected to in time
 	}
 	if err != nil {
@@ -101,6 +103,13 @@ func (s *sender) send(ctx context.Context, c *chapter, event *sale, step step) (
 		}
 	}
 	return false, nil
+}
+
+// outOfTime reports whether err is what came of it that the time of ctx is over. A connection keeps that time by a timer of its
+// own, which may be the first to ring.
+func outOfTime(ctx context.Context, err error) bool {
+	var late net.Error
+	return err != nil && (ctx.Err() != nil || errors.As(err, &late) && late.Timeout())
 }
 
 func (s *sender) backOff() time.Duration {
