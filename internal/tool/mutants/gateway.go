@@ -137,7 +137,7 @@ var gateway = []mutant{
 	{"untaken-past-the-store", "on_store_down: what a destination refused is acknowledged past the store", "internal/journal/bypass/bypass.go",
 		`if o.State != journal.Done {`,
 		`if o.State == journal.Processing {`,
-		[]test{{"./internal/gateway", "TestStoreDownOpen"}, {yearly, "TestScenes/outage"}}},
+		[]test{{"./internal/journal/engine", "TestBypass_partly"}, {yearly, "TestScenes/outage"}}},
 	{"never-recorded", "on_store_down: what was delivered past the store is never recorded", "internal/journal/bypass/record.go",
 		`	if b.Unrecorded() == 0 {
 		return true, nil`,
