@@ -220,6 +220,8 @@ func TestStoreHangs(t *testing.T) {
 			source, c := cfg.Sources[0], client(t)
 			bodies := map[string][]byte{}
 			var senders sync.WaitGroup
+			var mu sync.Mutex
+			quickest := map[string]time.Duration{} // of a kind, in a round
 			send := func(kind string, want reply) {
 				for range 16 {
 					id := fmt.Sprint(kind, "-", len(bodies))
@@ -228,8 +230,14 @@ func TestStoreHangs(t *testing.T) {
 					senders.Go(func() {
 						began := time.Now()
 						r, err := postOnce(t, c, g, source, body)
-						if took := time.Since(began); err != nil || r.status != want.status || r.verdict != want.verdict || took > storeAway {
-							t.Errorf("%s: %+v %v after %v, want %+v within %v", id, r, err, took, want, storeAway)
+						took := time.Since(began)
+						if err != nil || r.status != want.status || r.verdict != want.verdict || took > patience/2 {
+							t.Errorf("%s: %+v %v after %v, want %+v", id, r, err, took, want)
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						if so, known := quickest[kind]; !known || took < so {
+							quickest[kind] = took
 						}
 					})
 				}
@@ -246,6 +254,12 @@ func TestStoreHangs(t *testing.T) {
 				send("cart.updated", reply{status: 200, verdict: "unprotected"})
 				send("order.paid", reply{status: 503})
 				senders.Wait()
+				for kind, took := range quickest {
+					if took > storeAway {
+						t.Errorf("all of %s waited for %v and longer, want %v at most", kind, took, storeAway)
+					}
+				}
+				clear(quickest)
 			}
 			if err := back(); err != nil {
 				t.Fatal(err)
@@ -266,9 +280,9 @@ func TestStoreHangs(t *testing.T) {
 	}
 }
 
-// storeAway is how long a sender waits at most for a store that does not answer: five seconds, and what a busy machine
-// takes. Who waited for the store itself would wait for as long as it hangs.
-const storeAway = 30 * time.Second
+// storeAway is how long a sender waits at most for a store that does not answer: five seconds, and what a busy machine takes, which
+// the quickest of many feels least. Who waited for the store's own bound would wait for ten.
+const storeAway = 9 * time.Second
 
 // busyBackend returns the process of the connection that a gateway has used last.
 func busyBackend(t *testing.T, dsn string) (pid int) {
