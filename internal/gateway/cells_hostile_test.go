@@ -14,6 +14,8 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/reconcile"
 )
 
@@ -83,6 +85,30 @@ func TestCellsFenceGatewaysWithoutCells(t *testing.T) {
 	insist(t, c, a.gateway, source, event("before"))
 	app.awaitIDs(t, []string{"before", "after"})
 	app.eachOnce(t, []string{"before", "after"})
+}
+
+// Once it was told so it delivers nothing past its store either: another cell may own it, and deliver it too.
+func TestCellsHaveGatewaysWithoutCellsNotOpen(t *testing.T) {
+	cluster, app, cfg, g := outage(t)
+	c, source := client(t), cfg.Sources[0]
+	insist(t, c, g, source, typed("before", "cart.updated", true))
+	raiser, err := pg.Open(t.Context(), cfg.Store.DSN, pg.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raiser.Close()
+	if err := raiser.RaiseCellMap(t.Context(), journal.CellRaise{Cell: "eu", Maps: []journal.CellMap{{Number: 1, Content: "map", Since: time.Now()}}}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := post(t, c, g, source, typed("under a map", "cart.updated", true)); err != nil || r.status != http.StatusServiceUnavailable {
+		t.Fatalf("under a map: %+v, %v", r, err)
+	}
+	if err := cluster.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := postOnce(t, c, g, source, typed("away", "cart.updated", true)); err != nil || r.status != http.StatusServiceUnavailable || r.retry == "" || app.times("away") != 0 {
+		t.Errorf("and then without a store: %+v, %v, and it was delivered %d times", r, err, app.times("away"))
+	}
 }
 
 // An event of another cell that a list has is neither stored here nor said to be on record: what compares counts it as open.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -15,6 +16,9 @@ type core struct {
 	metrics *metrics
 	ctx     context.Context // of the store's calls; canceled when Close gives up or is through
 	stop    chan struct{}   // closed when Close begins
+
+	// celled is set once the store said that it is a cell by now, and this process knows of none.
+	celled atomic.Bool
 }
 
 // call runs one operation of the store, which is about so many things, under a deadline, measures it, and

@@ -185,10 +185,14 @@ func (e *Engine) Await(ctx context.Context, d journal.DeliveryID) (journal.Deliv
 }
 
 // Bypass delivers events past the store, see [bypass.Bypass.Deliver]. It is for those that Accept could not
-// record because the store is unavailable ([journal.IsOutage]).
+// record because the store is unavailable ([journal.IsOutage]). It fails with [journal.ErrNoCells] once the store said that: what
+// another cell owns would be delivered twice.
 func (e *Engine) Bypass(ctx context.Context, events []*journal.Event, attempt journal.Attempter) ([]journal.Result, error) {
-	if e.closing() {
+	switch {
+	case e.closing():
 		return nil, journal.ErrClosed
+	case e.celled.Load():
+		return nil, journal.ErrNoCells
 	}
 	return e.bypass.Deliver(ctx, events, attempt)
 }

@@ -148,6 +148,8 @@ func (w *writer) settled(r *journal.Record, res journal.Result, now, lease time.
 		w.schedule.note(now)
 	}
 	switch {
+	case errors.Is(res.Err, journal.ErrNoCells):
+		w.celled.Store(true)
 	case errors.Is(res.Err, journal.ErrCellMap): // it is placed anew
 	case res.Err != nil:
 		w.opt.Logger.Error("journal: the store refused an event",

@@ -161,7 +161,11 @@ func (a *acceptance) storeUnder(ctx context.Context, number int64, entries []int
 // the store's any more: all are answered so, copies too, because where those belong has to be found anew as well.
 func (a *acceptance) insertNew(ctx context.Context, number int64, entries []int) (rest []int, err error) {
 	err = a.retry(ctx, "accepting", func() (err error) {
-		rest, err = a.insert(ctx, a.pool, number, entries)
+		if number == 0 {
+			rest, err = a.insertWithoutCells(ctx, entries)
+		} else {
+			rest, err = a.insert(ctx, a.pool, number, entries)
+		}
 		if rowRefused(err) {
 			rest, err = a.bisect(ctx, number, entries)
 		}
@@ -170,6 +174,24 @@ func (a *acceptance) insertNew(ctx context.Context, number int64, entries []int)
 	if errors.Is(err, journal.ErrCellMap) {
 		a.misplace(number, entries)
 		return nil, nil
+	}
+	return rest, err
+}
+
+// insertWithoutCells inserts for a gateway that knows of no cells. Where transactions have one snapshot for all that they do, which
+// is a setting of the server, of the database or of the role, only another kind can tell whether there is a map.
+func (a *acceptance) insertWithoutCells(ctx context.Context, entries []int) (rest []int, err error) {
+	if !a.oneSnapshot.Load() {
+		if rest, err = a.insert(ctx, a.pool, 0, entries); !errors.Is(err, journal.ErrCellMap) {
+			return rest, err
+		}
+	}
+	err = a.durably(ctx, func(tx pgx.Tx) (err error) {
+		rest, err = a.insert(ctx, tx, 0, entries)
+		return err
+	})
+	if err == nil {
+		a.oneSnapshot.Store(true)
 	}
 	return rest, err
 }

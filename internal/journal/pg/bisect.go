@@ -10,11 +10,8 @@ import (
 // bisect stores, in one transaction, the entries that the server does not refuse, gives the others
 // their error, and returns those whose keys are taken. It is for batches that failed as a whole.
 func (a *acceptance) bisect(ctx context.Context, number int64, entries []int) (copies []int, err error) {
-	err = pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
+	err = a.durably(ctx, func(tx pgx.Tx) error {
 		copies = copies[:0]
-		if _, err := tx.Exec(ctx, setDurable); err != nil {
-			return err
-		}
 		return a.bisectWithin(ctx, tx, number, entries, &copies)
 	})
 	return copies, err

@@ -54,9 +54,8 @@ func (s *Store) fenceOf(number int64) string {
 // noCells is a row as long as the store has no map. There is nothing to lock but the table, and to name that is enough: the
 // server locks what a statement names before it takes the snapshot that it is carried out with, until the transaction ends. So a
 // first map, which has the table for itself, waits for all that passed here, and whatever waited for it sees it. A transaction
-// with one snapshot for all that it does has an older one: for that, the table has to be as it was made, without a page.
-const noCells = `SELECT 0 AS number WHERE NOT EXISTS (SELECT FROM {{.}}cell_fence)
-	AND (current_setting('transaction_isolation') = 'read committed' OR pg_relation_size('{{.}}cell_fence') = 0)`
+// with one snapshot for all that it does has an older one, and is told no: see [acceptance.insertWithoutCells].
+const noCells = `SELECT 0 AS number WHERE NOT EXISTS (SELECT FROM {{.}}cell_fence) AND current_setting('transaction_isolation') = 'read committed'`
 
 // behind makes the rows that the statements store depend on a fence, and has them say if that was closed.
 func (t storing) behind(fence string) storing {
@@ -99,12 +98,14 @@ func scanCellMap(row pgx.CollectableRow) (m journal.CellMap, err error) {
 	return m, err
 }
 
-// raiseTimeout is how long a new map waits for what is being accepted, and what comes after it waits for the map.
-const raiseTimeout = `SET LOCAL lock_timeout = '3s'`
+// raiseTimeout is how long a new map waits for what is being accepted, and what comes after it waits for the map; then also if
+// the process that stores it stands still, or cannot be reached.
+const raiseTimeout = `SELECT set_config('lock_timeout', '3s', true), set_config('idle_in_transaction_session_timeout', '3s', true)`
 
 // RaiseCellMap implements [journal.CellKeeper]. The lock of the table conflicts with that of FOR SHARE, and unlike that of the row it
 // is given in turn: however much is being accepted, the map gets it. The first map takes the one that conflicts with all, for
-// [noCells]; that there is a map is looked up before, because a lock that is raised within a transaction is a deadlock of two.
+// [noCells]; that there is a map is looked up before, because a lock that is raised within a transaction is a deadlock of two. So
+// is what refuses a first map for good: whoever tries again and again must not have everybody wait, on standbys too.
 func (s *Store) RaiseCellMap(ctx context.Context, r journal.CellRaise) error {
 	return s.retry(ctx, "storing a map of cells", func() error {
 		own, err := s.CellName(ctx)
@@ -113,6 +114,9 @@ func (s *Store) RaiseCellMap(ctx context.Context, r journal.CellRaise) error {
 		}
 		lock := `LOCK TABLE {{.}}cell_fence IN EXCLUSIVE MODE`
 		if own == "" {
+			if err := s.fresh(ctx, s.pool, &r); err != nil {
+				return err
+			}
 			lock = `LOCK TABLE {{.}}cell_fence IN ACCESS EXCLUSIVE MODE`
 		}
 		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
@@ -126,10 +130,15 @@ func (s *Store) RaiseCellMap(ctx context.Context, r journal.CellRaise) error {
 	})
 }
 
-// fresh refuses a store without maps that has events.
-func (s *Store) fresh(ctx context.Context, tx pgx.Tx) error {
+// fresh refuses a store without maps that has events, if it is to have none.
+func (s *Store) fresh(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, r *journal.CellRaise) error {
+	if !r.Fresh {
+		return nil
+	}
 	var some bool
-	err := tx.QueryRow(ctx, s.in(`SELECT EXISTS (SELECT FROM {{.}}events)`)).Scan(&some)
+	err := db.QueryRow(ctx, s.in(`SELECT EXISTS (SELECT FROM {{.}}events)`)).Scan(&some)
 	if err == nil && some {
 		err = journal.ErrCellEvents
 	}
@@ -146,8 +155,8 @@ func (s *Store) raise(ctx context.Context, tx pgx.Tx, r *journal.CellRaise) erro
 	if own != "" && own != r.Cell {
 		return fmt.Errorf("%w: it is %q, and not %q", journal.ErrCellName, own, r.Cell)
 	}
-	if own == "" && r.Fresh {
-		if err := s.fresh(ctx, tx); err != nil {
+	if own == "" {
+		if err := s.fresh(ctx, tx, r); err != nil {
 			return err
 		}
 	}

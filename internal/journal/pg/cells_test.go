@@ -408,6 +408,76 @@ func TestAFirstMapThatOthersOwnNeedsAnEmptyStore(t *testing.T) {
 	}
 }
 
+// A first map that others own is refused for good by a store that has events: whoever tries again and again has nobody wait.
+func TestARefusedFirstMapLocksNothing(t *testing.T) {
+	t.Parallel()
+	dsn, ctx := pgtest.DSN(t), t.Context()
+	s := open(t, dsn, "")
+	if a := <-accepting(s, placed(1, "evt", 0)); a.err != nil {
+		t.Fatal(a)
+	}
+	dump, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dump.Close(context.Background())
+	for _, text := range []string{`BEGIN`, `LOCK TABLE hookonce.cell_fence IN ACCESS SHARE MODE`} {
+		if _, err := dump.Exec(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.RaiseCellMap(ctx, journal.CellRaise{Cell: "eu", Maps: cellMaps(1), Fresh: true}); !errors.Is(err, journal.ErrCellEvents) {
+		t.Errorf("it waited for who reads the table: %v", err)
+	}
+}
+
+// A first map that was not stored in the end, at whatever moment its process died, leaves a store that takes events.
+func TestAFirstMapThatWasRolledBackFencesNobody(t *testing.T) {
+	t.Parallel()
+	for isolation, setting := range snapshots {
+		t.Run(isolation, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.DSN(t)
+			s := open(t, dsn+setting, "")
+			for _, text := range []string{
+				`CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''%'', current_setting(''idle_in_transaction_session_timeout''); END'`,
+				`CREATE TRIGGER die AFTER INSERT ON hookonce.cell_fence FOR EACH ROW EXECUTE FUNCTION die()`,
+			} {
+				exec(t, dsn, text)
+			}
+			// It dies in the last moment; and one that stands still instead is ended by the server.
+			if err := s.RaiseCellMap(t.Context(), journal.CellRaise{Cell: "eu", Maps: cellMaps(1)}); err == nil || !strings.Contains(err.Error(), "3s") {
+				t.Errorf("with a limit for a process that stands still: %v", err)
+			}
+			batch := []*journal.Record{placed(1, "one", 0), placed(2, "\x00", 0), placed(3, "two", 0)}
+			for range 2 { // the second time it is known what kind of transactions these are
+				results, err := s.Accept(t.Context(), batch, time.Now(), time.Now())
+				if err != nil || results[0].Err != nil || results[2].Err != nil || results[1].Err == nil || errors.Is(results[1].Err, journal.ErrCellMap) {
+					t.Errorf("%+v, %v", results, err)
+				}
+			}
+			exec(t, dsn, `DROP TRIGGER die ON hookonce.cell_fence`)
+			mustRaise(t, s, 1)
+			if a := <-accepting(s, placed(4, "three", 0)); a.err != nil || !errors.Is(a.results[0].Err, journal.ErrNoCells) {
+				t.Errorf("under a map: %+v", a)
+			}
+		})
+	}
+}
+
+// exec runs a statement by itself.
+func exec(t testing.TB, dsn, text string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), text)
+		err = errors.Join(err, conn.Close(t.Context()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What the page lists is enough for a gateway in a cell, which does not own the tables.
 func TestCellRights(t *testing.T) {
 	t.Parallel()

@@ -44,17 +44,19 @@ const defaultConns = 8
 // Store is a [journal.Store] in PostgreSQL. It is safe for concurrent use, also by several Stores in
 // several processes on one database.
 type Store struct {
-	pool     *pgxpool.Pool
-	sql      statements
-	prefix   string // of the tables
-	channel  string // where processes notify each other
-	log      *slog.Logger
-	picking  sync.Map // by destination: why its work could not be picked, while it cannot
-	writer   int
-	divided  bool          // bodies and attempts are in partitions, which they are not on YugabyteDB
-	turn     chan struct{} // to change alerts: one at a time
-	fence    atomic.Pointer[fencedStatements]
-	identity known
+	pool    *pgxpool.Pool
+	sql     statements
+	prefix  string // of the tables
+	channel string // where processes notify each other
+	log     *slog.Logger
+	picking sync.Map // by destination: why its work could not be picked, while it cannot
+	writer  int
+	divided bool          // bodies and attempts are in partitions, which they are not on YugabyteDB
+	turn    chan struct{} // to change alerts: one at a time
+	fence   atomic.Pointer[fencedStatements]
+	// oneSnapshot is set where transactions have one snapshot for all that they do, unless they are begun as others.
+	oneSnapshot atomic.Bool
+	identity    known
 }
 
 var _ journal.Store = (*Store)(nil)
