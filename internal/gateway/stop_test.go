@@ -91,7 +91,7 @@ func TestStopCutsOffSlowDeliveries(t *testing.T) {
 			case <-r.Context().Done():
 			}
 		})
-		cfg := configured(store, slow.URL)
+		cfg := unhurried(configured(store, slow.URL))
 		closesInTime(t, cfg, time.Second, func(g *Gateway) {
 			insist(t, client(t), g, cfg.Sources[0], event("a"))
 			<-arrived
@@ -104,7 +104,7 @@ func TestStopCutsOffSlowDeliveries(t *testing.T) {
 
 // closesInTime starts a gateway, has it meet what takes forever, and closes it: cleanly, and before its time is over. On a machine
 // that is too busy for so little time it is given more, but less than what it has met may take by other bounds: a body ten seconds,
-// an attempt thirty. That is not enough for a gateway that waits for it.
+// an attempt here a minute. That is not enough for a gateway that waits for it.
 func closesInTime(t *testing.T, cfg *config.Config, limit time.Duration, meet func(g *Gateway)) {
 	t.Helper()
 	for ; ; limit *= 4 {
