@@ -218,13 +218,18 @@ func (w *world) heal() {
 	close(w.quiet)
 }
 
-// settleDown waits until nothing is open any more, for as long as clocks that were ahead may have leased it.
-func (w *world) settleDown() {
-	longest := 30 * time.Minute
+// longest is how long anything may stay open when nothing is disturbed any more: a clock that was ahead may have leased it, or
+// have told when it is due.
+func (w *world) longest() time.Duration {
 	if w.skewed {
-		longest += maxSkew
+		return 30*time.Minute + maxSkew
 	}
-	for until := time.Now().Add(longest); time.Now().Before(until); time.Sleep(5 * time.Second) {
+	return 30 * time.Minute
+}
+
+// settleDown waits until nothing is open any more.
+func (w *world) settleDown() {
+	for until := time.Now().Add(w.longest()); time.Now().Before(until); time.Sleep(5 * time.Second) {
 		open := false
 		for _, state := range w.openWork() {
 			open = open || state != journal.Dead

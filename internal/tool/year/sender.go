@@ -146,7 +146,7 @@ func (s *sender) hangUp(e *Event) {
 
 // insist sends until it reads a success, or the provider gives up.
 func (s *sender) insist(e *Event, name string, via int) bool {
-	began, calmTries := time.Now(), 0
+	began, calm := time.Now(), time.Time{}
 	for try := 0; ; try++ {
 		dead := s.deadAt(s.called(e, name))
 		got, err := s.post(context.Background(), e, name, via+try, s.provider)
@@ -160,7 +160,10 @@ func (s *sender) insist(e *Event, name string, via int) bool {
 			s.log(s.name, fmt.Sprintf("%s is answered %d", name, got.status))
 		}
 		if s.isCalm() {
-			if calmTries++; calmTries > 40 {
+			if calm.IsZero() {
+				calm = time.Now()
+			}
+			if time.Since(calm) > s.longest() {
 				s.breaks("all comes to an end", "%s is not acknowledged although nothing has been disturbed for long: %d, %v", name, got.status, err)
 				return false
 			}
