@@ -44,7 +44,8 @@ arrive at one instant, which is what duplicate checks break under.
 
 With several URLs, the doors of one endpoint (several processes, regions or cells),
 the copies of each event go to random ones of them at the same instant. The report
-says what each door answered; a copy that was new at two doors is a doubled event.
+says what each door answered; a copy that was new at two doors is a doubled event,
+and a door that acknowledges nothing fails.
 
 Answers alone cannot prove what happened behind them. With --expect-sql, hammer
 counts the effect in your database before and after each round; it must rise by
@@ -52,8 +53,10 @@ exactly one. {{key}} in the statement stands for the event's key.
 
 The exit status is 0 when every event took effect once (or, without --expect-sql,
 when no answer contradicts that), 1 when one was doubled, lost, or never
-acknowledged, and 2 when nothing could be sent as asked. Where nothing tells a copy
-from another event (dropbox, mollie-classic), copies may take effect each.
+acknowledged, when a door acknowledged nothing, or when hammer could not go on after
+the first event was sent (a door went away, Ctrl-C): the report then has what was
+found until then. It is 2 when nothing could be sent as asked. Where nothing tells a
+copy from another event (dropbox, mollie-classic), copies may take effect each.
 
 Only hammer endpoints that you own: it writes test events into them.`
 
@@ -113,9 +116,11 @@ func (o *hammerOptions) declare(f *pflag.FlagSet) {
 }
 
 func (o *hammerOptions) run(ctx context.Context, w *env, h *hammer.Hammer) (err error) {
+	ctx, stop := untilSignal(ctx, w, nil)
+	defer stop()
 	if o.expectSQL != "" {
 		if h.Effect, err = hammer.OpenEffect(ctx, o.dsn, o.expectSQL); err != nil {
-			return err
+			return &unaskedError{err}
 		}
 		defer h.Effect.Close()
 	}
@@ -124,7 +129,7 @@ func (o *hammerOptions) run(ctx context.Context, w *env, h *hammer.Hammer) (err 
 	}
 	report, err := h.Run(ctx)
 	if err != nil {
-		return err
+		return &unaskedError{err}
 	}
 	if o.json {
 		enc := json.NewEncoder(w.out)

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hookonce/hookonce"
@@ -132,18 +133,12 @@ func TestHammerAtSeveralDoors(t *testing.T) {
 	const copies, rounds = 7, 6
 	done := func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil }
 	one, other := careful(t, done), careful(t, done)
-	door := func(to string) string { // another address of the same endpoint
-		return endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			u, _ := url.Parse(to)
-			httputil.NewSingleHostReverseProxy(u).ServeHTTP(w, r)
-		}))
-	}
 	for name, tt := range map[string]struct {
 		doors                   []string
 		status, news, doubled   int
 		says, inEach, allOfThem string
 	}{
-		"of one":       {[]string{one, door(one)}, exitOK, rounds, 0, "ONCE, by the endpoint's own account", "", `all doors +42 +42 +6 +36 +0\n`},
+		"of one":       {[]string{one, door(t, one)}, exitOK, rounds, 0, "ONCE, by the endpoint's own account", "", `all doors +42 +42 +6 +36 +0\n`},
 		"of strangers": {[]string{one, other}, exitFailure, 2 * rounds, rounds, "DOUBLED: 6 of 6", ` +21 +21 +6 +15 +6\n`, `all doors +42 +42 +12 +30 +6\n`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,6 +160,216 @@ func TestHammerAtSeveralDoors(t *testing.T) {
 			want := hammer.Tally{Copies: copies * rounds, Acknowledged: copies * rounds, New: tt.news, Duplicates: copies*rounds - tt.news, Doubled: tt.doubled}
 			if len(report.Doors) != 2 || report.Total != want || report.Doors[0].Copies != report.Doors[1].Copies {
 				t.Errorf("the report is %+v, %+v; want %+v", report.Doors, report.Total, want)
+			}
+		})
+	}
+}
+
+// door is another address of the same endpoint.
+func door(t *testing.T, to string) string {
+	u, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return endpoint(t, httputil.NewSingleHostReverseProxy(u))
+}
+
+// hangUp ends the request without an answer.
+func hangUp(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.ReadAll(r.Body)
+	c, _, _ := w.(http.Hijacker).Hijack()
+	c.Close()
+}
+
+// alike reports whether text says that, wherever its lines end.
+func alike(text, says string) bool {
+	return strings.Contains(strings.Join(strings.Fields(text), " "), says)
+}
+
+// What is not acknowledged at one of the doors is never called recognised, and a door that acknowledges nothing fails.
+func TestHammerAtDoorsThatRefuse(t *testing.T) {
+	done := func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil }
+	first := careful(t, done) // the other door of which answers after it
+	var claimed sync.Map      // by event; closed when it is on record
+	on := func(r *http.Request) chan struct{} {
+		c, _ := claimed.LoadOrStore(r.Header.Get("Webhook-Id"), make(chan struct{}))
+		return c.(chan struct{})
+	}
+	forward := func(r *http.Request) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, first, r.Body)
+		if err != nil {
+			return nil, err
+		}
+		req.Header = r.Header.Clone()
+		return http.DefaultClient.Do(req)
+	}
+	loses := endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		res, err := forward(r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		res.Body.Close()
+		if res.Header.Get("Hookonce-Status") == "accepted" {
+			close(on(r))
+		}
+		hangUp(w, r)
+	}))
+	after := endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-on(r)
+		res, err := forward(r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		res.Body.Close()
+		w.Header().Set("Hookonce-Status", res.Header.Get("Hookonce-Status"))
+	}))
+	var odd atomic.Int64
+	whole := careful(t, done)
+	through := door(t, whole)
+	for name, tt := range map[string]struct {
+		doors  []string
+		status int
+		says   []string
+		last   string
+	}{
+		"503": {[]string{whole, endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }))}, exitFailure,
+			[]string{"UNPROVEN: 3 events, 9 of 18 copies not acknowledged. Of 3 events one copy was accepted,", "REFUSED: %s acknowledged none of its 9 copies; the last answer there: 503."}, "503"},
+		"hang-up": {[]string{whole, endpoint(t, http.HandlerFunc(hangUp))}, exitFailure,
+			[]string{"UNPROVEN: 3 events, 9 of 18 copies", "REFUSED: %s acknowledged none of its 9 copies; the last answer there: no answer: EOF."}, "no answer: EOF"},
+		"503 once": {[]string{whole, endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if odd.Add(1)%9 == 1 {
+				w.WriteHeader(503)
+				return
+			}
+			u, _ := url.Parse(through)
+			httputil.NewSingleHostReverseProxy(u).ServeHTTP(w, r)
+		}))}, exitOK, []string{"UNPROVEN: 3 events, 1 of 18 copies not acknowledged. Of 1 event one copy was accepted,"}, "503"},
+		"stored, and the answer lost": {[]string{after, loses}, exitFailure,
+			[]string{"UNPROVEN: 3 events, 9 of 18 copies not acknowledged. Of 3 events every copy that was acknowledged was a duplicate, so the new one is among those that were not", "REFUSED: %s"}, "no answer: EOF"},
+		"no account at one": {[]string{whole, endpoint(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))}, exitOK,
+			[]string{"UNPROVEN: 3 events, all copies acknowledged. Of 3 events one copy was accepted, and the answers do not say of every other one"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append(slices.Clone(tt.doors), "--secret", fakeSecret, "--copies", "6", "--rounds", "3")
+			status, out, errs := hammered(t, args...)
+			if status != tt.status || alike(out, "every other one recognised") || alike(out, "ONCE") {
+				t.Errorf("status %d\n%s%s", status, out, errs)
+			}
+			for _, says := range tt.says {
+				if says := strings.ReplaceAll(says, "%s", tt.doors[1]); !alike(out, says) {
+					t.Errorf("it is not said %q:\n%s", says, out)
+				}
+			}
+			if told := strings.Contains(errs, tt.doors[1]+" acknowledged nothing; its last answer: "+tt.last); told != (tt.status == exitFailure) {
+				t.Errorf("status %d with %q", status, errs)
+			}
+			odd.Store(0)
+			_, out, _ = hammered(t, append(args, "--json")...)
+			var report hammer.Report
+			if err := json.Unmarshal([]byte(out), &report); err != nil {
+				t.Fatalf("%v in %s", err, out)
+			}
+			if report.OK != (tt.status == exitOK) || report.Results[hammer.Unproven] == 0 || report.Doors[1].LastRefusal != tt.last {
+				t.Errorf("got %+v", report)
+			}
+		})
+	}
+}
+
+// The count proves one effect, and a door that acknowledges nothing is a failure all the same.
+func TestHammerCountsAtADoorThatRefuses(t *testing.T) {
+	p := openPayments(t)
+	one := careful(t, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error { return p.book(ev.Key) })
+	closed := endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }))
+	status, out, errs := hammered(t, one, closed, "--secret", fakeSecret, "--copies", "4", "--rounds", "2", "--settle", "1ms",
+		"--dsn", p.dsn, "--expect-sql", countPayments)
+	if status != exitFailure || !alike(out, "ONCE: 2 events, 8 requests, one effect each; 4 of 8 copies not acknowledged. REFUSED: "+closed) {
+		t.Errorf("status %d\n%s%s", status, out, errs)
+	}
+}
+
+// What was found before a door went away is reported, doubles too, and so is the door.
+func TestHammerReportsUntilADoorIsGone(t *testing.T) {
+	done := func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil }
+	one, other := careful(t, done), careful(t, done)
+	for name, tt := range map[string]struct {
+		behind  string
+		doubled int
+		says    string
+	}{
+		"of one":       {one, 0, "ONCE, by the endpoint's own account: one copy of each of 2 events"},
+		"of strangers": {other, 2, "DOUBLED: 2 of 2 events"},
+	} {
+		for _, form := range []string{"text", "json"} {
+			t.Run(name+", "+form, func(t *testing.T) {
+				u, err := url.Parse(tt.behind)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var copies atomic.Int64
+				var dying *httptest.Server
+				dying = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if copies.Add(1) == 4 { // of two rounds, and nobody is answered before
+						dying.Listener.Close()
+					}
+					httputil.NewSingleHostReverseProxy(u).ServeHTTP(w, r)
+				}))
+				defer dying.Close()
+				args := []string{one, dying.URL, "--secret", fakeSecret, "--copies", "4", "--rounds", "5"}
+				if form == "json" {
+					args = append(args, "--json")
+				}
+				status, out, errs := hammered(t, args...)
+				stopped := "round 3 of 5: " + dying.URL + " cannot be sent to: connecting to"
+				if status != exitFailure || !strings.Contains(errs, "stopped in "+stopped) || strings.Contains(errs, "2 of 2 events took effect more than once") != (tt.doubled > 0) {
+					t.Errorf("status %d\n%s%s", status, out, errs)
+				}
+				if form == "text" {
+					if !alike(out, "STOPPED in "+stopped) || !alike(out, tt.says) {
+						t.Errorf("the report is\n%s", out)
+					}
+					return
+				}
+				var report hammer.Report
+				if err := json.Unmarshal([]byte(out), &report); err != nil {
+					t.Fatalf("%v in %s", err, out)
+				}
+				if len(report.Rounds) != 2 || report.Total.Doubled != tt.doubled || report.Total.Copies != 8 || report.OK || !strings.HasPrefix(report.Stopped, stopped) {
+					t.Errorf("got %+v", report)
+				}
+			})
+		}
+	}
+}
+
+// Who interrupts is told what was found so far.
+func TestHammerReportsUntilASignal(t *testing.T) {
+	for rounds, says := range map[int]string{0: "", 2: "ONCE, by the endpoint's own account: one copy of each of 2 events"} {
+		t.Run(strconv.Itoa(rounds), func(t *testing.T) {
+			const copies = 3
+			inner := hookonce.Webhook(memstore.New(), "standard", provider.Standard(fakeSecret),
+				func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil }, hookonce.WithLogger(slog.New(slog.DiscardHandler)))
+			var came atomic.Int64
+			url := endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				n := came.Add(1)
+				if n <= int64(rounds*copies) {
+					inner.ServeHTTP(w, r)
+					return
+				}
+				_, _ = io.ReadAll(r.Body)
+				if n == int64(rounds*copies+1) {
+					if p, err := os.FindProcess(os.Getpid()); err != nil || p.Signal(os.Interrupt) != nil {
+						t.Error("no signal could be sent", err)
+					}
+				}
+				<-r.Context().Done()
+			}))
+			status, out, errs := hammered(t, url, "--secret", fakeSecret, "--copies", strconv.Itoa(copies), "--rounds", "5", "--timeout", "5m")
+			stopped := "round " + strconv.Itoa(rounds+1) + " of 5: received interrupt"
+			if status != exitFailure || !alike(out, "STOPPED in "+stopped+".") || !alike(out, says) || alike(out, "NOT ACKNOWLEDGED") || !strings.Contains(errs, stopped) {
+				t.Errorf("status %d\n%s%s", status, out, errs)
 			}
 		})
 	}
@@ -226,11 +431,7 @@ func TestHammerWithoutSQL(t *testing.T) {
 		"wrong path":          {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404) }, exitFailure, "no endpoint for POST", hammer.Unacknowledged},
 		"store down":          {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(503) }, exitFailure, "asks for a retry", hammer.Unacknowledged},
 		"redirect is refusal": {func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(302) }, exitFailure, "NOT ACKNOWLEDGED", hammer.Unacknowledged},
-		"hang-up": {func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.ReadAll(r.Body)
-			c, _, _ := w.(http.Hijacker).Hijack()
-			c.Close()
-		}, exitFailure, "no answer: EOF", hammer.Unacknowledged},
+		"hang-up":             {hangUp, exitFailure, "no answer: EOF", hammer.Unacknowledged},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -272,17 +473,18 @@ func TestHammerRefuses(t *testing.T) {
 		"no time":            {[]string{"http://a", "--secret", "x", "--timeout", "0s"}, exitUsage, "--timeout is 0s"},
 		"SQL without DSN":    {[]string{"http://a", "--secret", "x", "--expect-sql", "SELECT 1"}, exitUsage, "needs --dsn"},
 		"DSN without SQL":    {[]string{"http://a", "--secret", "x", "--dsn", "sqlite:a"}, exitUsage, "needs --expect-sql"},
-		"DSN of nothing":     {[]string{"http://a", "--secret", fakeSecret, "--expect-sql", "SELECT 1", "--dsn", "mysql://x"}, exitFailure, "names no store"},
-		"no such file":       {[]string{"http://a", "--secret", fakeSecret, "--expect-sql", "SELECT 1", "--dsn", "sqlite:/no/such/file"}, exitFailure, "no such file"},
+		"DSN of nothing":     {[]string{"http://a", "--secret", fakeSecret, "--expect-sql", "SELECT 1", "--dsn", "mysql://x"}, exitUsage, "names no store"},
+		"no such file":       {[]string{"http://a", "--secret", fakeSecret, "--expect-sql", "SELECT 1", "--dsn", "sqlite:/no/such/file"}, exitUsage, "no such file"},
 		"no such body":       {[]string{"http://a", "--secret", fakeSecret, "--body", "/no/such/file"}, exitUsage, "--body"},
-		"body is no event":   {[]string{closed.URL, "--secret", "x", "--provider", "stripe", "--body", writeFile(t, "not JSON")}, exitFailure, "has no event in it"},
+		"body is no event":   {[]string{closed.URL, "--secret", "x", "--provider", "stripe", "--body", writeFile(t, "not JSON")}, exitUsage, "has no event in it"},
 		"bad header":         {[]string{"http://a", "--secret", fakeSecret, "-H", "no colon"}, exitUsage, "write 'Name: value'"},
 		"flags of another":   {[]string{"http://a", "--secret", fakeSecret, "--hmac-header", "X"}, exitUsage, "for --provider hmac"},
-		"nobody listens":     {[]string{closed.URL, "--secret", fakeSecret}, exitFailure, "copy 1 of 25: connecting to 127.0.0.1"},
+		"nobody listens":     {[]string{closed.URL, "--secret", fakeSecret}, exitUsage, closed.URL + " cannot be sent to: connecting to 127.0.0.1"},
+		"a door is closed":   {[]string{endpoint(t, http.NotFoundHandler()), closed.URL, "--secret", fakeSecret}, exitUsage, closed.URL + " cannot be sent to: connecting to 127.0.0.1"},
 		"the same body":      {[]string{endpoint(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})), "--provider", "stripe", "--secret", "x", "--body", writeFile(t, `{"id":"evt_1"}`)}, exitFailure, "put {{id}}"},
-		"not a count":        {[]string{"http://a", "--secret", fakeSecret, "--dsn", openPayments(t).dsn, "--expect-sql", "SELECT 'many'"}, exitFailure, "must give one number"},
-		"statement is wrong": {[]string{"http://a", "--secret", fakeSecret, "--dsn", openPayments(t).dsn, "--expect-sql", "SELECT count(*) FROM absent"}, exitFailure, "no such table"},
-		"only reading":       {[]string{"http://a", "--secret", fakeSecret, "--dsn", openPayments(t).dsn, "--expect-sql", "DELETE FROM payments RETURNING 1"}, exitFailure, "readonly"},
+		"not a count":        {[]string{"http://a", "--secret", fakeSecret, "--dsn", openPayments(t).dsn, "--expect-sql", "SELECT 'many'"}, exitUsage, "must give one number"},
+		"statement is wrong": {[]string{"http://a", "--secret", fakeSecret, "--dsn", openPayments(t).dsn, "--expect-sql", "SELECT count(*) FROM absent"}, exitUsage, "no such table"},
+		"only reading":       {[]string{"http://a", "--secret", fakeSecret, "--dsn", openPayments(t).dsn, "--expect-sql", "DELETE FROM payments RETURNING 1"}, exitUsage, "readonly"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

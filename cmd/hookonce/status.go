@@ -91,7 +91,7 @@ func (a *adminClient) ready(ctx context.Context, w *env) error {
 	return err
 }
 
-// unaskedError is why a gateway could not be asked. Its exit status is that of wrong usage.
+// unaskedError is why a gateway could not be asked, or nothing be sent. Its exit status is that of wrong usage.
 type unaskedError struct{ error }
 
 func (e *unaskedError) Unwrap() error { return e.error }

@@ -17,8 +17,11 @@ type Conn struct {
 }
 
 // Open dials the target. Until the connection is closed, the end of ctx interrupts it.
-func Open(ctx context.Context, t *Target) (*Conn, error) {
-	c, err := t.Dial(ctx)
+func Open(ctx context.Context, t *Target) (*Conn, error) { return open(ctx, ctx, t) }
+
+// open dials the target until the end of dialing. After that, ctx alone interrupts the connection.
+func open(ctx, dialing context.Context, t *Target) (*Conn, error) {
+	c, err := t.Dial(dialing)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", t.address, err)
 	}

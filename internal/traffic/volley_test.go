@@ -165,7 +165,38 @@ func TestVolleyRefused(t *testing.T) {
 	tg := target(t, "http://"+l.Addr().String())
 	l.Close()
 	_, err = Volley(t.Context(), tg, []byte("x"), 3)
-	if err == nil || !strings.Contains(err.Error(), "copy 1 of 3") {
+	var at *ShotError
+	if !errors.As(err, &at) || at.Of != 3 || !strings.Contains(err.Error(), "of 3: connecting to") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A target that takes connections and says nothing, so that its TLS never begins, holds up nobody: the one that refuses
+// is told at once. Left alone with it, a volley ends with its time, and says which shot it was.
+func TestVolleyAtASilentTarget(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	mute := Shot{target(t, "https://"+silent.Addr().String()), []byte("x")}
+	_, err = VolleyAt(t.Context(), []Shot{mute, mute, {target(t, "http://"+closed.Addr().String()), []byte("x")}})
+	var at *ShotError
+	if !errors.As(err, &at) || at.Shot != 2 || !strings.Contains(err.Error(), closed.Addr().String()) {
+		t.Errorf("got %v", err)
+	}
+	open := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was complete") })
+	late := errors.New("too late")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, late)
+	defer cancel()
+	to := target(t, open.URL)
+	_, err = VolleyAt(ctx, []Shot{{to, to.Request(nil, nil)}, mute})
+	if !errors.As(err, &at) || at.Shot != 1 {
 		t.Errorf("got %v", err)
 	}
 }

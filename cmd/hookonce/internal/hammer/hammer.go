@@ -51,6 +51,7 @@ type Round struct {
 	Result Result `json:"result"`
 
 	doors   []Tally
+	copies  int
 	before  int64 // the count of effects before the round
 	passing bool  // nothing tells copies apart from events: each may take effect
 }
@@ -59,12 +60,12 @@ type Round struct {
 type Result string
 
 const (
-	Once           Result = "once"           // one effect, or one copy accepted and the others recognised
+	Once           Result = "once"           // one effect, or one copy accepted and all others recognised
 	Doubled        Result = "doubled"        // more than one
 	Repeated       Result = "repeated"       // more than one, as is right where nothing tells a copy from another event
 	Lost           Result = "lost"           // acknowledged, and no effect
 	Unacknowledged Result = "unacknowledged" // no copy got a 2xx: the provider would go on retrying
-	Unproven       Result = "unproven"       // acknowledged, and nothing tells how often it took effect
+	Unproven       Result = "unproven"       // acknowledged, and nothing tells of every copy whether it took effect
 )
 
 // Tally counts copies.
@@ -79,15 +80,20 @@ type Tally struct {
 	Duplicates int `json:"duplicates"`
 	// Doubled is how many events took effect more than once, of which a copy was new here.
 	Doubled int `json:"doubled"`
+	// LastRefusal is what the last copy came to that was not acknowledged; empty: all were.
+	LastRefusal string `json:"last_refusal,omitempty"`
 }
 
 func (t *Tally) add(a traffic.Answer) {
 	t.Copies++
-	if a.Err != nil {
+	switch {
+	case a.Err != nil:
+		t.LastRefusal = fmt.Sprintf("no answer: %v", a.Err)
 		return
-	}
-	if a.Status/100 == 2 {
+	case a.Status/100 == 2:
 		t.Acknowledged++
+	default:
+		t.LastRefusal = fmt.Sprint(a.Status)
 	}
 	switch a.EventStatus {
 	case "accepted", "unkeyed":
@@ -102,6 +108,7 @@ func (t *Tally) join(o *Tally, doubled bool) {
 	t.Acknowledged += o.Acknowledged
 	t.New += o.New
 	t.Duplicates += o.Duplicates
+	t.LastRefusal = cmp.Or(o.LastRefusal, t.LastRefusal)
 	if doubled && o.New > 0 {
 		t.Doubled++
 	}
@@ -119,37 +126,49 @@ type Report struct {
 	Results  map[Result]int    `json:"rounds_by_result"`
 	Doors    []Tally           `json:"doors"`
 	Total    Tally             `json:"total"`
-	OK       bool              `json:"ok"`
+	// Stopped says what kept the hammer from all of its rounds; empty: nothing. A round that it was in is in none of the
+	// counts, unless it doubled its event.
+	Stopped string `json:"stopped,omitempty"`
+	OK      bool   `json:"ok"`
+
+	asked int // rounds
 }
 
-// Run fires all rounds. An error means that the hammer itself could not do its work.
+// Run fires all rounds. What ends them sooner, as a door that is no longer there or the end of ctx, is in the report,
+// with all that was found before. An error means that nothing was sent, and that there is no report.
 func (h *Hammer) Run(ctx context.Context) (*Report, error) {
 	report := &Report{
 		URL: h.urls()[0], Provider: h.Signers[0].Provider.Name(), Seed: h.Seed, Copies: h.Copies,
-		Counted: h.Effect != nil, Results: map[Result]int{},
+		Counted: h.Effect != nil, Rounds: []*Round{}, Results: map[Result]int{}, Doors: h.tallies(), asked: h.Rounds,
 	}
 	latency := &traffic.Histogram{}
+	last := ""
 	for n := range h.Rounds {
-		r, err := h.round(ctx, n, latency)
+		r, err := h.round(ctx, n, last, latency)
+		if err != nil && n == 0 && r == nil {
+			return nil, err
+		}
 		if err != nil {
-			return nil, fmt.Errorf("round %d: %w", n+1, err)
+			report.Stopped = fmt.Sprintf("round %d of %d: %v", n+1, h.Rounds, err)
 		}
-		if n > 0 && r.Key != "" && r.Key == report.Rounds[n-1].Key {
-			return nil, errors.New("the second event has the key of the first, so it would pass for a copy: put {{id}} where the body or the header has its id, or use --rounds 1")
+		if err == nil || r != nil && r.Result == Doubled {
+			report.Rounds = append(report.Rounds, r)
+			h.Watch.round(n, r)
 		}
-		report.Rounds = append(report.Rounds, r)
-		h.Watch.round(n, r)
+		if err != nil {
+			break
+		}
+		last = r.Key
 	}
-	if err := h.recount(ctx, report.Rounds); err != nil {
-		return nil, err
+	if err := h.recount(ctx, report.Rounds); err != nil && report.Stopped == "" {
+		report.Stopped = fmt.Sprintf("the last count: %v", err)
 	}
-	report.Doors = h.tallies()
 	for _, r := range report.Rounds {
 		report.Results[r.Result]++
 		report.tally(r)
 	}
 	report.Latency = latency.Quantiles()
-	report.OK = report.Results[Doubled]+report.Results[Lost]+report.Results[Unacknowledged] == 0
+	report.OK = report.Failure() == nil
 	return report, nil
 }
 
@@ -181,15 +200,19 @@ func (r *Report) tally(of *Round) {
 	}
 }
 
-// round fires one event and judges what came back.
-func (h *Hammer) round(ctx context.Context, n int, latency *traffic.Histogram) (*Round, error) {
+// round fires one event and judges what came back. With an error there is a round if the event was sent, judged by
+// what is known of it.
+func (h *Hammer) round(ctx context.Context, n int, last string, latency *traffic.Histogram) (*Round, error) {
 	key, shots, err := h.sign(n)
 	if err != nil {
 		return nil, err
 	}
+	if key != "" && key == last {
+		return nil, errors.New("the second event has the key of the first, so it would pass for a copy: put {{id}} where the body or the header has its id, or use --rounds 1")
+	}
 	r := &Round{
 		Key: key, Answers: map[int]int{}, Statuses: map[string]int{}, Unanswered: map[string]int{},
-		doors: h.tallies(), passing: h.Signers[0].Passing(),
+		doors: h.tallies(), copies: h.Copies, passing: h.Signers[0].Passing(),
 	}
 	if h.Effect != nil {
 		if r.before, err = h.Effect.count(ctx, r.Key); err != nil {
@@ -205,19 +228,26 @@ func (h *Hammer) round(ctx context.Context, n int, latency *traffic.Histogram) (
 		r.add(a, latency)
 		r.doors[doors[i]].add(a)
 	}
-	if h.Effect != nil {
-		limit := h.Wait
-		if r.acknowledged() == 0 { // nothing is owed, but it may have happened all the same
-			limit = 0
-		}
-		effects, err := h.Effect.await(ctx, r.Key, r.before, limit, h.Settle)
-		if err != nil {
-			return nil, err
-		}
-		r.Effects = &effects
+	err = context.Cause(ctx) // it broke off the wait for the answers
+	if err == nil && h.Effect != nil {
+		err = h.observe(ctx, r)
 	}
 	r.Result = r.judge()
-	return r, nil
+	return r, err
+}
+
+// observe counts the effect of a round.
+func (h *Hammer) observe(ctx context.Context, r *Round) error {
+	limit := h.Wait
+	if r.acknowledged() == 0 { // nothing is owed, but it may have happened all the same
+		limit = 0
+	}
+	effects, err := h.Effect.await(ctx, r.Key, r.before, limit, h.Settle)
+	if err != nil {
+		return err
+	}
+	r.Effects = &effects
+	return nil
 }
 
 // id returns the id of the event of a round, a number where the sender's ids are numbers.
@@ -257,22 +287,38 @@ func (h *Hammer) spread(n int) []int {
 	return doors
 }
 
-// volley sends each copy to its door.
-func (h *Hammer) volley(ctx context.Context, shots []traffic.Shot, doors []int) ([]traffic.Answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, fmt.Errorf("the server did not answer within %v", h.Timeout))
+// volley sends each copy to its door. The error names the door that kept it from that.
+func (h *Hammer) volley(parent context.Context, shots []traffic.Shot, doors []int) ([]traffic.Answer, error) {
+	ctx, cancel := context.WithTimeoutCause(parent, h.Timeout, fmt.Errorf("the server did not answer within %v", h.Timeout))
 	defer cancel()
 	all := make([]traffic.Shot, len(doors))
 	for i, door := range doors {
 		all[i] = shots[door]
 	}
-	return traffic.VolleyAt(ctx, all)
+	answers, err := traffic.VolleyAt(ctx, all)
+	var at *traffic.ShotError
+	switch {
+	case err != nil && parent.Err() != nil:
+		return nil, context.Cause(parent)
+	case errors.As(err, &at):
+		return nil, fmt.Errorf("%s cannot be sent to: %w", h.urls()[doors[at.Shot]], at.Err)
+	}
+	return answers, err
 }
 
+// countAfterEnd bounds the last count after ctx has ended: whoever ended it waits.
+const countAfterEnd = 5 * time.Second
+
 // recount looks at every event's effect once more at the end, where the statement can tell events
-// apart: a late double is still a double.
+// apart: a late double is still a double, also after ctx has ended.
 func (h *Hammer) recount(ctx context.Context, rounds []*Round) error {
 	if h.Effect == nil || !h.Effect.keyed {
 		return nil
+	}
+	if ctx.Err() != nil {
+		patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), countAfterEnd)
+		defer cancel()
+		ctx = patient
 	}
 	for _, r := range rounds {
 		n, err := h.Effect.count(ctx, r.Key)
@@ -311,11 +357,14 @@ func (r *Round) acknowledged() int {
 }
 
 // judge says what the round proved. The count of effects decides where there is one; what the
-// endpoint says about itself decides otherwise.
+// endpoint says about itself decides otherwise: a copy of which it does not say that it is recognised may have taken
+// effect too.
 func (r *Round) judge() Result {
-	took := r.Statuses["accepted"] + r.Statuses["unkeyed"]
+	took := r.took()
 	switch {
 	case r.Effects != nil && *r.Effects > 1:
+		return r.several()
+	case r.Effects == nil && took > 1:
 		return r.several()
 	case r.acknowledged() == 0:
 		return Unacknowledged
@@ -323,13 +372,14 @@ func (r *Round) judge() Result {
 		return Once
 	case r.Effects != nil:
 		return Lost
-	case took > 1:
-		return r.several()
-	case took == 1:
+	case took == 1 && r.Statuses["duplicate"] == r.copies-1:
 		return Once
 	}
 	return Unproven
 }
+
+// took returns how many copies took effect by the endpoint's own account.
+func (r *Round) took() int { return r.Statuses["accepted"] + r.Statuses["unkeyed"] }
 
 // several judges more than one effect.
 func (r *Round) several() Result {
@@ -339,15 +389,38 @@ func (r *Round) several() Result {
 	return Doubled
 }
 
-// Failure returns what was wrong; nil if every event took effect once, as far as that is known.
+// Failure returns what was wrong, a line each; nil if all rounds were made and every event took effect once, as far as
+// that is known, and every door acknowledged something.
 func (r *Report) Failure() error {
-	switch {
-	case r.OK:
-		return nil
-	case r.Results[Doubled] > 0:
-		return fmt.Errorf("%d of %d events took effect more than once", r.Results[Doubled], len(r.Rounds))
-	case r.Results[Lost] > 0:
-		return fmt.Errorf("%d of %d events were acknowledged and had no effect", r.Results[Lost], len(r.Rounds))
+	var wrong []error
+	for _, w := range []struct {
+		result Result
+		says   string
+	}{
+		{Doubled, "took effect more than once"},
+		{Lost, "were acknowledged and had no effect"},
+		{Unacknowledged, "were never acknowledged"},
+	} {
+		if n := r.Results[w.result]; n > 0 {
+			wrong = append(wrong, fmt.Errorf("%d of %d events %s", n, len(r.Rounds), w.says))
+			break
+		}
 	}
-	return fmt.Errorf("%d of %d events were never acknowledged", r.Results[Unacknowledged], len(r.Rounds))
+	for _, d := range r.refusing() {
+		wrong = append(wrong, fmt.Errorf("%s acknowledged nothing; its last answer: %s", d.URL, d.LastRefusal))
+	}
+	if r.Stopped != "" {
+		wrong = append(wrong, fmt.Errorf("stopped in %s", r.Stopped))
+	}
+	return errors.Join(wrong...)
+}
+
+// refusing are the doors that acknowledged nothing while others did.
+func (r *Report) refusing() (doors []Tally) {
+	for _, d := range r.Doors {
+		if d.Copies > 0 && d.Acknowledged == 0 && r.Total.Acknowledged > 0 {
+			doors = append(doors, d)
+		}
+	}
+	return doors
 }

@@ -1,6 +1,7 @@
 package hammer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -62,12 +63,13 @@ func (r *Round) lines() []string {
 
 // Finish writes the summary.
 func (t *Text) Finish(r *Report) {
-	q := r.Latency
-	fmt.Fprintf(t.out, "\n  latency  p50 %s   p90 %s   p99 %s   max %s\n", brief(q.P50), brief(q.P90), brief(q.P99), brief(q.Max))
+	if q := r.Latency; len(r.Rounds) > 0 {
+		fmt.Fprintf(t.out, "\n  latency  p50 %s   p90 %s   p99 %s   max %s\n", brief(q.P50), brief(q.P90), brief(q.P99), brief(q.Max))
+	}
 	if len(r.Doors) > 1 {
 		t.doors(r)
 	}
-	fmt.Fprintf(t.out, "\n%s\n", wrap(r.conclusion(), 80))
+	fmt.Fprintf(t.out, "\n%s\n", r.conclusion())
 }
 
 // doors writes what each door answered, and all of them.
@@ -84,8 +86,27 @@ func (t *Text) doors(r *Report) {
 	}
 }
 
-// conclusion says in a sentence or two what was found and what to do about it.
+// conclusion says in a few sentences what was found and what to do about it, a door that refuses in a line of its own.
 func (r *Report) conclusion() string {
+	var b strings.Builder
+	if r.Stopped != "" {
+		fmt.Fprintf(&b, "STOPPED in %s.\n", strings.TrimSuffix(r.Stopped, "."))
+	}
+	if len(r.Rounds) > 0 {
+		b.WriteString(r.finding())
+	}
+	for _, d := range r.refusing() {
+		fmt.Fprintf(&b, "\nREFUSED: %s acknowledged none of its %s; the last answer there: %s.", d.URL, plural(d.Copies, "copy"), d.LastRefusal)
+	}
+	var lines []string
+	for line := range strings.Lines(b.String()) {
+		lines = append(lines, wrap(line, 80))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// finding is what the rounds proved that were made.
+func (r *Report) finding() string {
 	events := plural(len(r.Rounds), "event")
 	switch {
 	case r.Results[Doubled] > 0:
@@ -94,26 +115,63 @@ func (r *Report) conclusion() string {
 		return fmt.Sprintf("LOST: %d of %s were acknowledged and had no effect within the wait. The provider will not send them again.", r.Results[Lost], events)
 	case r.Results[Unacknowledged] > 0:
 		return fmt.Sprintf("NOT ACKNOWLEDGED: no copy of %d of %s was answered with a 2xx.%s", r.Results[Unacknowledged], events, r.hint())
-	case r.Results[Unproven] > 0 && r.known():
-		return fmt.Sprintf("UNPROVEN: %s, which the endpoint knew already: every copy was a duplicate. Send new ones: put {{id}} where the body or the header has the id, or use another --seed.", events)
 	case r.Results[Unproven] > 0:
-		return fmt.Sprintf("UNPROVEN: %s, all acknowledged, but the answers do not tell how often they took effect. Count it: --expect-sql with --dsn.", events)
+		return "UNPROVEN: " + r.doubt()
 	case r.Results[Repeated] > 0:
 		return fmt.Sprintf("REPEATED: %d of %s took effect more than once, as it should be: nothing tells a copy of such an event from another one, and a dropped one may be a change that is lost. Make the effect one that can be repeated.", r.Results[Repeated], events)
 	case !r.Counted:
 		return fmt.Sprintf("ONCE, by the endpoint's own account: one copy of each of %s accepted, every other one recognised. Prove the effect with --expect-sql and --dsn.", events)
 	}
-	return fmt.Sprintf("ONCE: %s, %d requests, one effect each.", events, len(r.Rounds)*r.Copies)
+	if missing := r.missing(); missing != "" {
+		return fmt.Sprintf("ONCE: %s, %d requests, one effect each; %s.", events, r.Total.Copies, missing)
+	}
+	return fmt.Sprintf("ONCE: %s, %d requests, one effect each.", events, r.Total.Copies)
 }
 
-// known reports whether the endpoint took every copy for one of an event from before.
-func (r *Report) known() bool {
+// doubt says what is known of events of which not everything is.
+func (r *Report) doubt() string {
+	var known, hidden, taken, silent int // rounds
 	for _, round := range r.Rounds {
-		if round.Statuses["duplicate"] != r.Copies {
-			return false
+		recognised := round.Statuses["duplicate"]
+		switch missing := round.copies - round.acknowledged(); {
+		case round.Result != Unproven:
+		case recognised == round.copies:
+			known++
+		case round.took() == 0 && recognised > 0 && recognised == round.acknowledged() && missing > 0:
+			hidden++
+		case round.took() == 1:
+			taken++
+		default:
+			silent++
 		}
 	}
-	return true
+	events := plural(len(r.Rounds), "event")
+	if known == len(r.Rounds) {
+		return fmt.Sprintf("%s, which the endpoint knew already: every copy was a duplicate. Send new ones: put {{id}} where the body or the header has the id, or use another --seed.", events)
+	}
+	says := fmt.Sprintf("%s, %s.", events, cmp.Or(r.missing(), "all copies acknowledged"))
+	for _, part := range []struct {
+		rounds int
+		says   string
+	}{
+		{taken, "one copy was accepted, and the answers do not say of every other one that it was recognised"},
+		{hidden, "every copy that was acknowledged was a duplicate, so the new one is among those that were not, unless the endpoint knew the event before"},
+		{known, "every copy was a duplicate, so the endpoint knew the event before"},
+		{silent, "the answers do not tell how often it took effect"},
+	} {
+		if part.rounds > 0 {
+			says += fmt.Sprintf(" Of %s %s.", plural(part.rounds, "event"), part.says)
+		}
+	}
+	return says + " Count the effect: --expect-sql with --dsn."
+}
+
+// missing says how many copies were not acknowledged; nothing if all were.
+func (r *Report) missing() string {
+	if r.Total.Acknowledged == r.Total.Copies {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s not acknowledged", r.Total.Copies-r.Total.Acknowledged, plural(r.Total.Copies, "copy"))
 }
 
 // hint guesses why an endpoint acknowledges nothing.
