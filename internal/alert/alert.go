@@ -175,7 +175,7 @@ func explain(all []Alert) {
 		switch a.Rule {
 		case sendersRefused, storeSlow, cleanupLate:
 			a.Cause = cmp.Or(store, at(storeSlow, ""))
-			if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == cellAway }); i >= 0 && a.Cause == "" && a.Rule == sendersRefused {
+			if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == cellAway && a.Severity == Page }); i >= 0 && a.Cause == "" && a.Rule == sendersRefused {
 				a.Cause = all[i].Fingerprint()
 			}
 		case backlogOld, FirstAttemptsFail, died, poison, blocked:
@@ -220,6 +220,9 @@ func refused(s *overview.Snapshot, all []Alert) Answer {
 		case storeAway, storeUnwritable, sendersRefused:
 			return Answer{true, "Yes: senders are answered 503 and asked to come again; nothing is acknowledged that is not stored."}
 		case cellAway:
+			if a.Severity != Page { // it owns nothing
+				continue
+			}
 			return Answer{true, "Yes: senders of events that the cell " + a.Subject + " owns are answered 503 and asked to come again; nothing is acknowledged that is not stored."}
 		case secretRotated, clockOff:
 			names = append(names, a.Subject)

@@ -124,6 +124,10 @@ func TestRules(t *testing.T) {
 			s.Cells = []overview.CellState{{Name: "eu"}, {Name: "us", Error: "connection refused"}}
 		},
 			func(s *snapshot) { s.Cells = []overview.CellState{{Name: "eu"}, {Name: "us"}} }, "The cell us is away: connection refused.", "hookonce cells status"},
+		{cellAway, Ticket, func(s *snapshot) {
+			s.Cells = []overview.CellState{{Name: "us", Error: "connection refused", Idle: true}}
+		},
+			func(s *snapshot) { s.Cells = []overview.CellState{{Name: "us", Idle: true}} }, "It owns no keys and is asked for none, so nobody is refused.", "hookonce cells status"},
 		{sendersRefused, Page, source(func(o *overview.SourceState) { o.Five.Ours = 1 }), source(func(o *overview.SourceState) { o.Hour.Ours = 1 }), "503", "doctor"},
 		{secretRotated, Page, unverified("signature_mismatch", 18, 20), unverified("signature_mismatch", 17, 20), "signature_mismatch", "sources.orders.secrets"},
 		{secretRotated, Page, unverified("signature_mismatch", 20, 20), unverified("signature_mismatch", 19, 19), "orders", "reload"},
@@ -270,6 +274,23 @@ func TestNothingKnown(t *testing.T) {
 	}} {
 		if v := Judge(s); !v.Healthy || len(v.Alerts) > 0 || !strings.HasPrefix(v.Headline, "Everything is well") {
 			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+// A cell that owns nothing and is away refuses nobody, and explains no refusal.
+func TestIdleCellRefusesNobody(t *testing.T) {
+	for idle, refused := range map[bool]bool{true: false, false: true} {
+		s := well()
+		s.Cells = []overview.CellState{{Name: "us", Error: "gone", Idle: idle}}
+		if v := Judge(s); v.Refused.Yes != refused {
+			t.Errorf("idle %v: refused %+v", idle, v.Refused)
+		}
+		s.Sources[0].Five.Ours = 7
+		for _, a := range Judge(s).Alerts {
+			if a.Rule == sendersRefused && (a.Cause == "") != idle {
+				t.Errorf("idle %v: the refusals follow from %q", idle, a.Cause)
+			}
 		}
 	}
 }

@@ -93,7 +93,7 @@ var rules = []Rule{
 	{Name: Unrecorded, When: "what is wrong cannot be put on record, though the store answers", Severity: Page, For: time.Minute, Local: true,
 		find: func(*overview.Snapshot, float64, func(string, gauge, *Alert)) {}},
 	{Name: storeSlow, When: "a commit takes as many milliseconds on average", Severity: Page, For: 2 * time.Minute, Threshold: slowCommit, Unit: Number, find: ofStore(findStoreSlow)},
-	{Name: cellAway, When: "another cell does not answer, or has another map", Severity: Page, For: time.Minute, find: findCellAway},
+	{Name: cellAway, When: "another cell does not answer, or has another map; a ticket if it owns no keys and is asked for none", Severity: Page, For: time.Minute, find: findCellAway},
 	{Name: secretRotated, When: "nearly all of the last 20 requests to a source are not authentic, and none was since", Severity: Page, find: ofSources(findSecretRotated)},
 	{Name: clockOff, When: "the same, because of the times in them", Severity: Page, find: ofSources(findClockOff)},
 	{Name: failing, When: "the breaker says that a destination is ill", Severity: Page, For: time.Minute, find: ofDestinations(findFailing)},

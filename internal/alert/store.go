@@ -134,8 +134,12 @@ func findCellAway(s *overview.Snapshot, _ float64, see func(string, gauge, *Aler
 			see(c.Name, gaugeOf(0, "it answers"), nil)
 			continue
 		}
-		see(c.Name, gaugeOf(1, "away"), &Alert{Severity: Page, Action: Action{Label: "Look at the cells", Command: "hookonce cells status"},
-			Headline: fmt.Sprintf("The cell %s is away: %s. Senders of events that it owns are answered 503.", c.Name, strings.TrimSuffix(c.Error, "."))})
+		severity, effect := Page, "Senders of events that it owns are answered 503."
+		if c.Idle {
+			severity, effect = Ticket, "It owns no keys and is asked for none, so nobody is refused."
+		}
+		see(c.Name, gaugeOf(1, "away"), &Alert{Severity: severity, Action: Action{Label: "Look at the cells", Command: "hookonce cells status"},
+			Headline: fmt.Sprintf("The cell %s is away: %s. %s", c.Name, strings.TrimSuffix(c.Error, "."), effect)})
 	}
 }
 

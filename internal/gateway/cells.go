@@ -173,8 +173,14 @@ func (c *celled) stand() (all []overview.CellState) {
 	if c.Cells == nil {
 		return nil
 	}
-	for _, p := range c.Status().Peers {
-		s := overview.CellState{Name: p.Name}
+	return standing(c.Status())
+}
+
+// standing says how the other cells stand, by what is known of them.
+func standing(status cells.Status) (all []overview.CellState) {
+	for _, p := range status.Peers {
+		asked := slices.ContainsFunc(status.Asked, func(a cells.Asked) bool { return a.Cell == p.Name })
+		s := overview.CellState{Name: p.Name, Idle: p.Share == 0 && !asked}
 		if p.Reached != nil {
 			s.Error = p.Reached.Error()
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/cells"
+	"github.com/hookonce/hookonce/internal/overview"
 )
 
 // Copies to random doors: one claim, in the cell that owns the key, and one delivery.
@@ -97,7 +98,7 @@ func TestCellsDivideBatches(t *testing.T) {
 		t.Errorf("with an owner away: %+v, %v", r, err)
 	}
 	w.cells[0].gateway.cells.Reach(t.Context())
-	if s, err := w.cells[0].gateway.overview.Snapshot(t.Context()); err != nil || len(s.Cells) != 2 || s.Cells[0].Error != "" || s.Cells[1].Error == "" {
+	if s, err := w.cells[0].gateway.overview.Snapshot(t.Context()); err != nil || len(s.Cells) != 2 || s.Cells[0].Error != "" || s.Cells[1].Error == "" || s.Cells[1].Idle {
 		t.Errorf("with c away the cells stand so: %+v, %v", s.Cells, err)
 	}
 	w.cells[2].gate.set(false)
@@ -270,5 +271,21 @@ func TestCellsRefuseWhatIsNoMap(t *testing.T) {
 	other.dsn = single.Store.DSN
 	if err := other.start(); err == nil || !strings.Contains(err.Error(), "weight: 0 for every other cell") {
 		t.Errorf("a first map that gives away what is on record: %v", err)
+	}
+}
+
+// A cell is idle if it owns no keys and nobody has to ask it for those that it owned.
+func TestCellsThatAreIdle(t *testing.T) {
+	gone := errors.New("gone")
+	peer := func(name string, share float64) cells.Peer {
+		return cells.Peer{Cell: cells.Cell{Name: name}, Share: share, Reached: gone}
+	}
+	got := standing(cells.Status{
+		Peers: []cells.Peer{peer("ap", 0), peer("eu", 0.5), peer("us", 0)},
+		Asked: []cells.Asked{{Cell: "us", Map: 1}},
+	})
+	want := []overview.CellState{{Name: "ap", Error: "gone", Idle: true}, {Name: "eu", Error: "gone"}, {Name: "us", Error: "gone"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("they stand so: %+v, want %+v", got, want)
 	}
 }

@@ -34,6 +34,7 @@ type Part struct {
 type CellState struct {
 	Name  string `json:"name"`
 	Error string `json:"error,omitempty" doc:"Why nothing can be handed to it; missing if it answers and has the same map."`
+	Idle  bool   `json:"idle,omitempty" doc:"It owns no keys, and nobody asks it for any: nothing is refused while it is away."`
 }
 
 // Reconciled is what was found when a table of an application was compared with what was delivered.
