@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,15 +22,13 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 	_, pool := newStore(t)
 	small := open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=2")
 	store := pgstore.New(small)
-	throwaway.InTime(t, func(ctx context.Context) error {
-		var begun sync.WaitGroup
-		begun.Add(2)
-		var all errgroup.Group
+	throwaway.InTime(t, func(ctx context.Context) (bool, error) {
+		all := together{size: 2, met: make(chan struct{})}
+		var handlers errgroup.Group
 		for _, key := range []string{"evt_1", "evt_2"} {
-			all.Go(func() error {
+			handlers.Go(func() error {
 				_, err := store.Within(ctx, request(key), func(pgx.Tx, hookonce.Claim) error {
-					begun.Done()
-					await(ctx, &begun)
+					all.meet(ctx)
 					return small.QueryRow(ctx, "SELECT 1").Scan(nil)
 				})
 				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 2 connections of the pool were held by handlers") {
@@ -39,41 +37,62 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 				return nil
 			})
 		}
-		return all.Wait()
+		err := handlers.Wait()
+		return all.ever(), err
 	})
 	if _, err := store.Within(t.Context(), request("evt_1"), failing); err == nil || strings.Contains(err.Error(), "held by handlers") {
 		t.Errorf("a failure of another kind: %v", err)
 	}
 }
 
-// await waits until all have begun, or ctx ends.
-func await(ctx context.Context, begun *sync.WaitGroup) {
-	all := make(chan struct{})
-	go func() { begun.Wait(); close(all) }()
+// together are handlers that begin, and are all there at once: if ctx did not end before.
+type together struct {
+	size    int32
+	came    atomic.Int32
+	met     chan struct{}
+	partial atomic.Bool
+}
+
+// meet waits until all are there, or ctx ends.
+func (a *together) meet(ctx context.Context) {
+	if a.came.Add(1) == a.size {
+		close(a.met)
+	}
 	select {
-	case <-all:
+	case <-a.met:
 	case <-ctx.Done():
+		a.partial.Store(true)
 	}
 }
+
+// ever reports whether each of them has seen all the others.
+func (a *together) ever() bool { return a.came.Load() == a.size && !a.partial.Load() }
 
 // A handler that runs out of time in a pool of one connection waited for itself only if somebody waited for the pool.
 func TestSlowHandlersInAPoolOfOneAreNotBlamed(t *testing.T) {
 	_, pool := newStore(t)
 	small := open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=1")
 	store := pgstore.New(small)
+	waits := func() int64 { stat := small.Stat(); return stat.EmptyAcquireCount() + stat.CanceledAcquireCount() }
 	for key, c := range map[string]struct {
-		work   func(context.Context, pgx.Tx) error
+		work   func(context.Context) error
 		blamed bool
 	}{
-		"slow":   {func(ctx context.Context, _ pgx.Tx) error { <-ctx.Done(); return ctx.Err() }, false},
-		"second": {func(ctx context.Context, _ pgx.Tx) error { return small.QueryRow(ctx, "SELECT 1").Scan(nil) }, true},
+		"slow":   {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false},
+		"second": {func(ctx context.Context) error { return small.QueryRow(ctx, "SELECT 1").Scan(nil) }, true},
 	} {
-		throwaway.InTime(t, func(ctx context.Context) error {
-			_, err := store.Within(ctx, request(key), func(tx pgx.Tx, _ hookonce.Claim) error { return c.work(ctx, tx) })
+		throwaway.InTime(t, func(ctx context.Context) (bool, error) {
+			begun := false
+			_, err := store.Within(ctx, request(key), func(pgx.Tx, hookonce.Claim) error {
+				before := waits()
+				err := c.work(ctx)
+				begun = !c.blamed || waits() > before
+				return err
+			})
 			if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "held by handlers") != c.blamed {
-				return fmt.Errorf("%s: %w", key, err)
+				return begun, fmt.Errorf("%s: %w", key, err)
 			}
-			return nil
+			return begun, nil
 		})
 	}
 }
@@ -83,15 +102,16 @@ func TestLeasesAreExtendedBesideAFullPool(t *testing.T) {
 	plain, pool := newStore(t)
 	store := pgstore.New(open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=1"))
 	req := request("leased")
-	req.Lease = time.Minute
+	const lease = 12 * time.Second
+	req.Lease = lease
 	c, err := store.Claim(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	holder := hold(t, store, "evt_1")
 	for n := range 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		other, err := store.Extend(ctx, c, 6*time.Second) // the pool is waited for during a part of that
+		ctx, cancel := context.WithTimeout(t.Context(), lease*2/3) // heartbeats come at each third: so much is left of the lease
+		other, err := store.Extend(ctx, c, lease)                  // the pool is waited for during a part of that
 		cancel()
 		if err != nil || other.Lease.Equal(c.Lease) {
 			t.Fatalf("extension %d, from %v to %v: %v", n, c.Lease, other.Lease, err)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hookonce/hookonce"
@@ -20,22 +20,20 @@ import (
 // Handlers that read from the pool in which they hold their transactions wait for each other. The error says so.
 func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 	every(t, connections(), func(t *testing.T, f fixture) {
-		size := 2
+		size := int32(2)
 		if strings.HasSuffix(t.Name(), "/modernc") || strings.HasSuffix(t.Name(), "/mattn") {
 			size = 1 // one writer at a time
 		}
-		f.db.SetMaxOpenConns(size)
-		throwaway.InTime(t, func(ctx context.Context) error {
-			var begun sync.WaitGroup
-			begun.Add(size)
-			var all errgroup.Group
+		f.db.SetMaxOpenConns(int(size))
+		throwaway.InTime(t, func(ctx context.Context) (bool, error) {
+			all := together{size: size, met: make(chan struct{})}
+			var handlers errgroup.Group
 			for i := range size {
-				all.Go(func() error {
+				handlers.Go(func() error {
 					req := request
 					req.Key = fmt.Sprint("evt_", i)
 					_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error {
-						begun.Done()
-						await(ctx, &begun)
+						all.meet(ctx)
 						return f.db.PingContext(ctx)
 					})
 					if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connections of the pool were held by handlers") {
@@ -44,20 +42,34 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 					return nil
 				})
 			}
-			return all.Wait()
+			err := handlers.Wait()
+			return all.ever(), err
 		})
 	})
 }
 
-// await waits until all have begun, or ctx ends.
-func await(ctx context.Context, begun *sync.WaitGroup) {
-	all := make(chan struct{})
-	go func() { begun.Wait(); close(all) }()
+// together are handlers that begin, and are all there at once: if ctx did not end before.
+type together struct {
+	size    int32
+	came    atomic.Int32
+	met     chan struct{}
+	partial atomic.Bool
+}
+
+// meet waits until all are there, or ctx ends.
+func (a *together) meet(ctx context.Context) {
+	if a.came.Add(1) == a.size {
+		close(a.met)
+	}
 	select {
-	case <-all:
+	case <-a.met:
 	case <-ctx.Done():
+		a.partial.Store(true)
 	}
 }
+
+// ever reports whether each of them has seen all the others.
+func (a *together) ever() bool { return a.came.Load() == a.size && !a.partial.Load() }
 
 // A handler that runs out of time in a pool of one connection waited for itself only if somebody waited for the pool.
 func TestSlowHandlersInAPoolOfOneAreNotBlamed(t *testing.T) {
@@ -72,12 +84,18 @@ func TestSlowHandlersInAPoolOfOneAreNotBlamed(t *testing.T) {
 		} {
 			req := request
 			req.Key = key
-			throwaway.InTime(t, func(ctx context.Context) error {
-				_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error { return c.work(ctx) })
+			throwaway.InTime(t, func(ctx context.Context) (bool, error) {
+				begun := false
+				_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error {
+					before := f.db.Stats().WaitCount
+					err := c.work(ctx)
+					begun = !c.blamed || f.db.Stats().WaitCount > before
+					return err
+				})
 				if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "held by handlers") != c.blamed {
-					return fmt.Errorf("%s: %w", key, err)
+					return begun, fmt.Errorf("%s: %w", key, err)
 				}
-				return nil
+				return begun, nil
 			})
 		}
 	})

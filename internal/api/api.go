@@ -8,6 +8,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,7 +63,9 @@ func New(o Options) http.Handler {
 // asked and answered it takes a megabyte.
 func (a *api) routes() http.Handler {
 	mux := http.NewServeMux()
-	a.register(humago.New(mux, document(a.opt.Version)))
+	h := humago.New(mux, document(a.opt.Version))
+	a.register(h)
+	serveDocument(mux, h.OpenAPI())
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		(&problem.Details{Status: http.StatusNotFound, Detail: "there is nothing here; GET " + Base + "/openapi.json lists what there is"}).Write(w)
 	})
@@ -72,7 +76,7 @@ func (a *api) routes() http.Handler {
 func document(version string) huma.Config {
 	c := huma.DefaultConfig("hookonce", version)
 	c.Info.Description = "What happened to webhooks, and how to let it happen again."
-	c.OpenAPIPath, c.DocsPath, c.SchemasPath = Base+"/openapi", "", ""
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.CreateHooks = nil // no links to schemas in answers
 	c.RejectUnknownQueryParameters = true
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
@@ -80,6 +84,31 @@ func document(version string) huma.Config {
 	}
 	c.Security = []map[string][]string{{"token": {}}}
 	return c
+}
+
+// serveDocument serves the OpenAPI document in each of its forms, which is made when somebody asks for it for the first time. What
+// huma serves by itself is made by several who ask at once, each writing over what the others read.
+func serveDocument(mux *http.ServeMux, doc *huma.OpenAPI) {
+	var making sync.Mutex // who makes one form leaves the others alone
+	for form, write := range map[string]func() ([]byte, error){
+		".json": doc.MarshalJSON, "-3.0.json": doc.Downgrade, ".yaml": doc.YAML, "-3.0.yaml": doc.DowngradeYAML,
+	} {
+		kind := "application/openapi+" + strings.TrimLeft(path.Ext(form), ".")
+		text := sync.OnceValues(func() ([]byte, error) {
+			making.Lock()
+			defer making.Unlock()
+			return write()
+		})
+		mux.HandleFunc("GET "+Base+"/openapi"+form, func(w http.ResponseWriter, _ *http.Request) {
+			b, err := text()
+			if err != nil {
+				(&problem.Details{Status: http.StatusInternalServerError, Detail: "the document cannot be written: " + err.Error()}).Write(w)
+				return
+			}
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(b)
+		})
+	}
 }
 
 // register is the table of routes.

@@ -2,7 +2,10 @@ package api_test
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/api"
@@ -44,6 +47,33 @@ func TestDocument(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("paths %q, want %q", got, want)
 	}
+}
+
+// Many ask for the document at once, before it was made, in all its forms: each gets the same, and all of it.
+func TestDocumentAskedForAtOnce(t *testing.T) {
+	h := api.New(api.Options{})
+	var mu sync.Mutex
+	texts := map[string]string{}
+	var askers sync.WaitGroup
+	for range 8 {
+		for form, begin := range map[string]string{".json": `{"components"`, "-3.0.json": `{"components"`, ".yaml": "components:", "-3.0.yaml": "components:"} {
+			askers.Go(func() {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/openapi"+form, nil))
+				got, kind := w.Body.String(), "application/openapi+"+form[strings.LastIndex(form, ".")+1:]
+				if w.Code != 200 || w.Header().Get("Content-Type") != kind || !strings.HasPrefix(got, begin) {
+					t.Errorf("%s: %d, %s, %.60q", form, w.Code, w.Header().Get("Content-Type"), got)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if first, ok := texts[form]; ok && first != got {
+					t.Errorf("%s: two askers got two texts", form)
+				}
+				texts[form] = got
+			})
+		}
+	}
+	askers.Wait()
 }
 
 // Counts and sources are told as they are.

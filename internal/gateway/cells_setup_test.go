@@ -372,23 +372,29 @@ func (w *cellWorld) postTo(client *http.Client, c *testCell, source string, body
 	return reply{status: res.StatusCode, verdict: res.Header.Get("Hookonce-Status"), retry: res.Header.Get("Retry-After")}, err
 }
 
-// insistTo posts to a cell, again after a retryable 503 and when the connection breaks, as senders do: on a busy machine a cell may
-// take too long for another one, and a sender for a cell.
+// insistTo posts to a cell, again after a retryable 503 and when the connection breaks, as senders do, if that took a while: on a
+// busy machine a cell may take too long for another one, and a sender for a cell. What goes wrong sooner than anybody loses
+// patience is no fault of the machine, and is returned.
 func (w *cellWorld) insistTo(client *http.Client, c *testCell, source string, body []byte) (r reply, err error) {
 	deadline := time.Now().Add(patience)
 	for try := 0; ; try++ {
 		pause(try)
+		began := time.Now()
 		r, err = w.postTo(client, c, source, body)
-		r.again = try > 0
-		if err == nil && (r.status != http.StatusServiceUnavailable || r.retry == "") || time.Now().After(deadline) {
+		r.again = try
+		took := time.Since(began)
+		if err == nil && (r.status != http.StatusServiceUnavailable || r.retry == "") || took < cellPatience || time.Now().After(deadline) {
 			return r, err
 		}
 	}
 }
 
+// cellPatience is the shortest time after which a cell gives up another one: to connect to it, or to ask what takes it one read.
+const cellPatience = 3 * time.Second
+
 // says reports whether a sender was told a verdict. What was accepted is a duplicate of itself when it is sent again.
 func (r reply) says(verdict string) bool {
-	return r.verdict == verdict || r.again && verdict == "accepted" && r.verdict == "duplicate"
+	return r.verdict == verdict || r.again > 0 && verdict == "accepted" && r.verdict == "duplicate"
 }
 
 // forget has all cells take it that the newest map was confirmed before what is remembered, so that nobody is asked any more.

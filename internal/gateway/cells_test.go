@@ -28,7 +28,7 @@ func TestCellsHaveOneClaim(t *testing.T) {
 		for i := range 6 {
 			group.Go(func() {
 				r, err := w.insistTo(c, w.cells[i%3], "orders", event(id))
-				if r.again {
+				if r.again > 0 {
 					refused.Store(id, true)
 				}
 				if err != nil || r.status != http.StatusOK {

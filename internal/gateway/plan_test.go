@@ -430,3 +430,20 @@ func newCertificate() (cert, key []byte, err error) {
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), nil
 }
+
+// A sender waits for a store that does not answer as long as docs/store-outage.md says, whatever the configuration.
+func TestPlan_patienceWithTheStore(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]*config.Config{"one of each": parsed(t, oneOfEach), "the defaults": configured(sqliteStore(t), "http://app.example/")} {
+		for i := range cfg.Sources {
+			cfg.Sources[i].Deadline = time.Minute
+		}
+		p, err := newPlan(cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.ingest.AcceptTimeout; got != 5*time.Second {
+			t.Errorf("%s: %v, want 5 s", name, got)
+		}
+	}
+}

@@ -108,7 +108,7 @@ type reply struct {
 	status  int
 	verdict string // the header Hookonce-Status
 	retry   string // the header Retry-After
-	again   bool   // it is the answer to another try: what became of the first is not known here
+	again   int    // it is the answer to another try, after so many: what became of those is not known here
 }
 
 // event is a body with that id. An empty id makes an event without a key.
@@ -132,7 +132,7 @@ func patiently(send func() (reply, error)) (r reply, err error) {
 	for try := range 4 {
 		began := time.Now()
 		r, err = send()
-		r.again = try > 0
+		r.again = try
 		if err != nil || r.status != http.StatusServiceUnavailable || r.retry == "" || time.Since(began) < acceptTimeout {
 			break
 		}
@@ -191,7 +191,7 @@ func insist(t *testing.T, c *http.Client, g *Gateway, s config.Source, body []by
 	for try := 0; time.Now().Before(deadline); try++ {
 		pause(try)
 		r, err := postOnce(t, c, g, s, body)
-		r.again = try > 0
+		r.again = try
 		switch {
 		case err != nil:
 		case r.status/100 == 2:

@@ -231,7 +231,11 @@ func TestSyncDeadline(t *testing.T) {
 		cfg := synchronous(store, app.URL)
 		cfg.Sources[0].Deadline = 300 * time.Millisecond
 		g, c := start(t, cfg), client(t)
+		end := time.Now().Add(patience)
 		for try := 0; try == 0 || len(app.asked()) == 0; try++ { // again, if it was the store that was too slow
+			if time.Now().After(end) {
+				t.Fatalf("the application was not asked in %v", patience)
+			}
 			if got := ask(t, c, g, cfg.Sources[0], event("a")); got.status != 503 || !got.retry || got.verdict != "" {
 				t.Fatalf("answered %+v, want a retryable 503", got)
 			}

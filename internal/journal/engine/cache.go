@@ -45,16 +45,23 @@ func (c *doneCache) add(e *journal.Event, id int64, known epoch) {
 	if c.keys == nil || e.Key == "" || journal.Coalesces(e.Key) || e.Listed {
 		return // done work never swallows what coalesces, and what comes from a list knows no digest to compare with
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known != c.since || c.off {
+		return
+	}
+	if done, ok := c.keys.Get(e.Ref()); ok {
+		if done.id == id && done.digest == string(e.Digest) {
+			return
+		}
+		c.keys.Remove(e.Ref()) // or the entry would keep the text of its key beside that of what is known now
+	}
 	// The strings may be parts of a whole request, which the cache must not keep alive. One object has all three: there are
 	// many, and the garbage collector visits each.
 	text := e.Source + e.Key + string(e.Digest)
 	at := len(e.Source) + len(e.Key)
 	key, done := hookonce.Ref{Source: text[:len(e.Source)], Key: text[len(e.Source):at]}, doneEvent{id, text[at:]}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known == c.since && !c.off {
-		c.keys.Add(key, done)
-	}
+	c.keys.Add(key, done)
 }
 
 // forget begins a new epoch: done events may have begun again.
