@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,12 +22,12 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 	small := open(t, strings.TrimSuffix(pool.Config().ConnString(), "&"), "pool_max_conns=2")
 	store := pgstore.New(small)
 	throwaway.InTime(t, func(ctx context.Context) (bool, error) {
-		all := together{size: 2, met: make(chan struct{})}
+		all := throwaway.NewBarrier(2)
 		var handlers errgroup.Group
 		for _, key := range []string{"evt_1", "evt_2"} {
 			handlers.Go(func() error {
 				_, err := store.Within(ctx, request(key), func(pgx.Tx, hookonce.Claim) error {
-					all.meet(ctx)
+					all.Wait(ctx)
 					return small.QueryRow(ctx, "SELECT 1").Scan(nil)
 				})
 				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "all 2 connections of the pool were held by handlers") {
@@ -38,35 +37,12 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 			})
 		}
 		err := handlers.Wait()
-		return all.ever(), err
+		return all.Passed(), err
 	})
 	if _, err := store.Within(t.Context(), request("evt_1"), failing); err == nil || strings.Contains(err.Error(), "held by handlers") {
 		t.Errorf("a failure of another kind: %v", err)
 	}
 }
-
-// together are handlers that begin, and are all there at once: if ctx did not end before.
-type together struct {
-	size    int32
-	came    atomic.Int32
-	met     chan struct{}
-	partial atomic.Bool
-}
-
-// meet waits until all are there, or ctx ends.
-func (a *together) meet(ctx context.Context) {
-	if a.came.Add(1) == a.size {
-		close(a.met)
-	}
-	select {
-	case <-a.met:
-	case <-ctx.Done():
-		a.partial.Store(true)
-	}
-}
-
-// ever reports whether each of them has seen all the others.
-func (a *together) ever() bool { return a.came.Load() == a.size && !a.partial.Load() }
 
 // A handler that runs out of time in a pool of one connection waited for itself only if somebody waited for the pool.
 func TestSlowHandlersInAPoolOfOneAreNotBlamed(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/hookonce/hookonce"
@@ -20,20 +19,20 @@ import (
 // Handlers that read from the pool in which they hold their transactions wait for each other. The error says so.
 func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 	every(t, connections(), func(t *testing.T, f fixture) {
-		size := int32(2)
+		size := 2
 		if strings.HasSuffix(t.Name(), "/modernc") || strings.HasSuffix(t.Name(), "/mattn") {
 			size = 1 // one writer at a time
 		}
-		f.db.SetMaxOpenConns(int(size))
+		f.db.SetMaxOpenConns(size)
 		throwaway.InTime(t, func(ctx context.Context) (bool, error) {
-			all := together{size: size, met: make(chan struct{})}
+			all := throwaway.NewBarrier(size)
 			var handlers errgroup.Group
 			for i := range size {
 				handlers.Go(func() error {
 					req := request
 					req.Key = fmt.Sprint("evt_", i)
 					_, err := f.Within(ctx, req, func(*sql.Tx, hookonce.Claim) error {
-						all.meet(ctx)
+						all.Wait(ctx)
 						return f.db.PingContext(ctx)
 					})
 					if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connections of the pool were held by handlers") {
@@ -43,33 +42,10 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 				})
 			}
 			err := handlers.Wait()
-			return all.ever(), err
+			return all.Passed(), err
 		})
 	})
 }
-
-// together are handlers that begin, and are all there at once: if ctx did not end before.
-type together struct {
-	size    int32
-	came    atomic.Int32
-	met     chan struct{}
-	partial atomic.Bool
-}
-
-// meet waits until all are there, or ctx ends.
-func (a *together) meet(ctx context.Context) {
-	if a.came.Add(1) == a.size {
-		close(a.met)
-	}
-	select {
-	case <-a.met:
-	case <-ctx.Done():
-		a.partial.Store(true)
-	}
-}
-
-// ever reports whether each of them has seen all the others.
-func (a *together) ever() bool { return a.came.Load() == a.size && !a.partial.Load() }
 
 // A handler that runs out of time in a pool of one connection waited for itself only if somebody waited for the pool.
 func TestSlowHandlersInAPoolOfOneAreNotBlamed(t *testing.T) {

@@ -168,16 +168,19 @@ func explain(all []Alert) {
 		return ""
 	}
 	store := cmp.Or(at(Page, storeAway, ""), at(Page, storeUnwritable, ""))
+	cell := ""
+	if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == cellAway && a.Severity == Page }); i >= 0 {
+		cell = all[i].Fingerprint()
+	}
 	for i := range all {
 		a := &all[i]
 		own, pause := a.Fingerprint(), at(Info, Paused, a.Subject)
 		at := func(rule, subject string) string { return at(a.Severity, rule, subject) }
 		switch a.Rule {
-		case sendersRefused, storeSlow, cleanupLate:
+		case sendersRefused:
+			a.Cause = cmp.Or(store, at(storeSlow, ""), cell)
+		case storeSlow, cleanupLate:
 			a.Cause = cmp.Or(store, at(storeSlow, ""))
-			if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == cellAway && a.Severity == Page }); i >= 0 && a.Cause == "" && a.Rule == sendersRefused {
-				a.Cause = all[i].Fingerprint()
-			}
 		case backlogOld, FirstAttemptsFail, died, poison, blocked:
 			a.Cause = cmp.Or(store, pause, at(failing, a.Subject))
 			if a.Cause == "" && a.Rule == backlogOld {

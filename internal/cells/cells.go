@@ -357,7 +357,8 @@ func (c *Cells) visit(ctx context.Context, p Cell) {
 // note remembers whether a cell can be reached, and logs when that changes.
 func (c *Cells) note(cell string, err error) {
 	c.mu.Lock()
-	if _, spoken := c.state.Load().peer(cell); !spoken && c.state.Load().chain.Newest() != nil {
+	s := c.state.Load() // not before: what is dropped has to stay so
+	if _, spoken := s.peer(cell); !spoken && s.chain.Newest() != nil {
 		c.mu.Unlock()
 		return // it was given up while it was asked
 	}

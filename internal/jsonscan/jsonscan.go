@@ -76,35 +76,14 @@ func (s *Scanner) moveTo(end int) {
 // before its value, which the caller has to consume; to leave the loop leaves the rest unread, and is for those who have
 // seen enough. Of another value it is [Scanner.Skip].
 func (s *Scanner) Members(yield func(name string) bool) {
-	if s.err != nil || s.Begins() != '{' || !s.open() {
+	if s.Begins() != '{' || s.levels <= 0 {
 		s.Skip()
 		return
 	}
-	s.members(yield)
-	s.levels++
-}
-
-func (s *Scanner) members(yield func(name string) bool) {
-	if s.empty('}') {
-		return
-	}
-	for {
+	for more := s.open('}'); more; more = s.another('}') {
 		begin := s.at + 1
-		if s.Begins() != '"' {
-			s.err = ErrSyntax
-			return
-		}
-		end := text(s.text, begin)
-		if end == failed {
-			s.err = ErrSyntax
-			return
-		}
-		if s.at = space(s.text, end); s.Begins() != ':' {
-			s.err = ErrSyntax
-			return
-		}
-		s.at = space(s.text, s.at+1)
-		if !yield(s.text[begin:end-1]) || !s.another('}') {
+		end, at := name(s.text, s.at)
+		if s.moveTo(at); s.err != nil || !yield(s.text[begin:end]) {
 			return
 		}
 	}
@@ -113,52 +92,41 @@ func (s *Scanner) members(yield func(name string) bool) {
 // Elements consumes an array. It yields the number of each element, from 0, when the scanner is before it; else it is like
 // [Scanner.Members].
 func (s *Scanner) Elements(yield func(index int) bool) {
-	if s.err != nil || s.Begins() != '[' || !s.open() {
+	if s.Begins() != '[' || s.levels <= 0 {
 		s.Skip()
 		return
 	}
-	if !s.empty(']') {
-		for i := 0; yield(i) && s.another(']'); i++ {
+	i := 0
+	for more := s.open(']'); more; more = s.another(']') {
+		if !yield(i) {
+			return
 		}
+		i++
 	}
-	s.levels++
 }
 
-// open goes one level down, unless that is too deep, which [Scanner.Skip] says as well.
-func (s *Scanner) open() bool {
-	if s.levels <= 0 {
+// open goes one level down, if there is anything in the object or array.
+func (s *Scanner) open(closing byte) bool {
+	if s.err != nil {
 		return false
 	}
-	s.levels--
-	s.at = space(s.text, s.at+1)
-	return true
-}
-
-// empty consumes the end of an object or array in which there is nothing.
-func (s *Scanner) empty(closing byte) bool {
-	if s.Begins() != closing {
-		return false
+	at, more := first(s.text, s.at, closing)
+	if s.moveTo(at); more {
+		s.levels--
 	}
-	s.at++
-	return true
+	return more
 }
 
-// another consumes what is behind a member or element, and reports whether one more follows.
+// another consumes what is behind a member or element, and reports whether one more follows. The level ends with the last.
 func (s *Scanner) another(closing byte) bool {
 	if s.err != nil {
 		return false
 	}
-	s.at = space(s.text, s.at)
-	switch s.Begins() {
-	case ',':
-		s.at = space(s.text, s.at+1)
-		return true
-	case closing:
-		s.at++
-	default:
-		s.err = ErrSyntax
+	at, more := next(s.text, s.at, closing)
+	if s.moveTo(at); !more {
+		s.levels++
 	}
-	return false
+	return more
 }
 
 // What the parts of the grammar return in place of where they end.
@@ -192,32 +160,17 @@ func object(s string, i, levels int) int {
 	if levels <= 0 {
 		return tooDeep
 	}
-	if i = space(s, i+1); peek(s, i) == '}' {
-		return i + 1
-	}
-	for {
-		if peek(s, i) != '"' {
-			return failed
-		}
-		if i = text(s, i+1); i < 0 {
+	i, more := first(s, i, '}')
+	for more {
+		if _, i = name(s, i); i < 0 {
 			return i
 		}
-		if i = space(s, i); peek(s, i) != ':' {
-			return failed
-		}
-		if i = value(s, space(s, i+1), levels-1); i < 0 {
+		if i = value(s, i, levels-1); i < 0 {
 			return i
 		}
-		i = space(s, i)
-		switch peek(s, i) {
-		case ',':
-			i = space(s, i+1)
-		case '}':
-			return i + 1
-		default:
-			return failed
-		}
+		i, more = next(s, i, '}')
 	}
+	return i
 }
 
 // array returns where the array ends that begins at i.
@@ -225,23 +178,49 @@ func array(s string, i, levels int) int {
 	if levels <= 0 {
 		return tooDeep
 	}
-	if i = space(s, i+1); peek(s, i) == ']' {
-		return i + 1
-	}
-	for {
+	i, more := first(s, i, ']')
+	for more {
 		if i = value(s, i, levels-1); i < 0 {
 			return i
 		}
-		i = space(s, i)
-		switch peek(s, i) {
-		case ',':
-			i = space(s, i+1)
-		case ']':
-			return i + 1
-		default:
-			return failed
-		}
+		i, more = next(s, i, ']')
 	}
+	return i
+}
+
+// first returns where the first member or element begins of what begins at i, or where that ends if there is none.
+func first(s string, i int, closing byte) (at int, more bool) {
+	if i = space(s, i+1); peek(s, i) == closing {
+		return i + 1, false
+	}
+	return i, true
+}
+
+// name returns where the name that begins at i ends, and where its value begins.
+func name(s string, i int) (end, at int) {
+	if peek(s, i) != '"' {
+		return 0, failed
+	}
+	end = text(s, i+1)
+	if end == failed {
+		return 0, failed
+	}
+	if i = space(s, end); peek(s, i) != ':' {
+		return 0, failed
+	}
+	return end - 1, space(s, i+1)
+}
+
+// next returns where the member or element begins that is behind the one that ends at i, or where what they are in ends.
+func next(s string, i int, closing byte) (at int, more bool) {
+	i = space(s, i)
+	switch peek(s, i) {
+	case ',':
+		return space(s, i+1), true
+	case closing:
+		return i + 1, false
+	}
+	return failed, false
 }
 
 // text returns where the string ends whose first character is at i. What it has to look at are quotes, backslashes and

@@ -78,9 +78,12 @@ func (c *counts) last(r row) (at time.Time) {
 	return at
 }
 
+// cellMap is why requests are refused that come while the map of cells changes.
+const cellMap = "cell_map"
+
 // Why requests are not acknowledged: for a fault of ours, and because they are not authentic.
 var (
-	oursReasons       = []string{"queue_full", "store", "timeout", "row_refused", "cell_away", "cell_refused", "cell_map", "panic", "internal"}
+	oursReasons       = []string{"queue_full", "store", "timeout", "row_refused", "cell_away", "cell_refused", cellMap, "panic", "internal"}
 	unverifiedReasons = []string{"signature_missing", "signature_malformed", "signature_mismatch", "timestamp_missing", "timestamp_old", "timestamp_future", "unverified"}
 )
 
@@ -250,6 +253,10 @@ func (v *Overview) dailyBytes(now time.Time) int64 {
 
 func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.Time) {
 	o.Five, o.Hour = c.intake(o.Name, 5, 0), c.intake(o.Name, 60, 0)
+	// Some are refused for the map as it should be, while it changes: a fault is what goes on from one window into the next one.
+	if unsettled := (row{o.Name, "", tally.Rejected(cellMap)}); c.sum(unsettled, 5, 6) == 0 {
+		o.Five.Ours -= c.sum(unsettled, 5, 0)
+	}
 	for n := 0; n <= 60; n++ {
 		if o.Latest = c.intake(o.Name, n, 0); o.Latest.Received >= latestRequests {
 			break

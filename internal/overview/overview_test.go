@@ -265,6 +265,30 @@ func TestNumbersAreOfTheMoment(t *testing.T) {
 	})
 }
 
+// One request that is refused while the map of cells changes is no fault; if that goes on it is one.
+func TestRefusalsForTheMapOfCells(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		minutes []int // ago
+		ours    int64
+	}{
+		"a moment ago": {[]int{0}, 0}, "within one window": {[]int{0, 5}, 0}, "over": {[]int{6}, 0}, "from one window into the next": {[]int{1, 2, 6}, 2}, "and long before": {[]int{1, 12}, 0},
+	} {
+		points := []tally.Point{{Minute: now.Add(-2 * time.Minute), Source: "orders", What: tally.Rejected("store"), N: 1}}
+		for _, m := range c.minutes {
+			points = append(points, tally.Point{Minute: now.Add(time.Duration(-m) * time.Minute), Source: "orders", What: tally.Rejected("cell_map"), N: 1})
+		}
+		var s store
+		v := newOverview(&s)
+		o := SourceState{Name: "orders"}
+		v.drawSource(&o, newCounts(now, points, nil), nil, now)
+		v.Close()
+		if o.Five.Ours != c.ours+1 || o.Hour.Ours != int64(len(c.minutes))+1 {
+			t.Errorf("%s: %d in five minutes and %d in an hour, want %d and %d", name, o.Five.Ours, o.Hour.Ours, c.ours+1, len(c.minutes)+1)
+		}
+	}
+}
+
 // What is open joins what the gateways know, and what they knew first stays.
 func TestOpenDeliveriesJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -43,10 +43,9 @@ func (s *Store) storing(number int64) storing {
 	return f.storing
 }
 
-// fenceOf is a row as long as the store's newest map has that number. The row is
-// locked for as long as the transaction lasts, and read anew where it was changed since the snapshot, so that
-// [Store.RaiseCellMap] waits for all that has passed it, and nothing passes it afterwards. The number is a part of the
-// texts, because the bodies have to stay the last parameter.
+// fenceOf is a row as long as the store's newest map has that number. The row is locked for as long as the transaction lasts, and
+// read anew where it was changed since the snapshot, so that [Store.RaiseCellMap] waits for all that has passed it, and nothing
+// passes it afterwards. The number is a part of the texts, because the bodies have to stay the last parameter.
 func (s *Store) fenceOf(number int64) string {
 	return `SELECT number FROM ` + s.prefix + `cell_fence WHERE number = ` + strconv.FormatInt(number, 10) + ` FOR SHARE`
 }

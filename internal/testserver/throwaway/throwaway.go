@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/user"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -49,6 +50,32 @@ func InTime(t testing.TB, try func(ctx context.Context) (begun bool, err error))
 		}
 	}
 }
+
+// Barrier is where so many goroutines of a test meet. It is for one meeting.
+type Barrier struct {
+	size    int32
+	came    atomic.Int32
+	met     chan struct{}
+	partial atomic.Bool
+}
+
+// NewBarrier returns a barrier for so many.
+func NewBarrier(size int) *Barrier { return &Barrier{size: int32(size), met: make(chan struct{})} }
+
+// Wait returns when all have come, or ctx ends.
+func (b *Barrier) Wait(ctx context.Context) {
+	if b.came.Add(1) == b.size {
+		close(b.met)
+	}
+	select {
+	case <-b.met:
+	case <-ctx.Done():
+		b.partial.Store(true)
+	}
+}
+
+// Passed reports whether each of them has seen that all others came.
+func (b *Barrier) Passed() bool { return b.came.Load() == b.size && !b.partial.Load() }
 
 // Histories has rapid try so many random histories in each test of the package: for packages in which each one is hundreds of
 // round trips to a server. Their TestMain calls it. What -rapid.checks says wins.
