@@ -110,8 +110,8 @@ var gateway = []mutant{
 		`case res.Status == journal.Duplicate, opened:`,
 		[]test{{"./internal/journal/engine", "TestCache_onlyRemembersDone"}}},
 	{"cache-survives-a-replay", "13. the cache knows as done what is being replayed", "internal/journal/engine/cache.go",
-		`	if known == c.since && !c.off {`,
-		`	if !c.off {`,
+		`	if known != c.since || c.off {`,
+		`	if c.off {`,
 		[]test{{"./internal/journal/engine", "TestCache"}, {yearly, "TestScenes/replay"}}},
 	{"clock-of-the-machine", "14. events are stamped by another clock", "internal/journal/engine/writer.go",
 		`		now := w.opt.Now()
