@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,7 +40,7 @@ func newPair(t *testing.T, handle func(ctx context.Context, left time.Duration, 
 		p.mu.Lock()
 		p.conns = append(p.conns, near)
 		p.mu.Unlock()
-		go p.server.Serve(far, bufio.NewReader(far), share, nil)
+		go p.server.Serve(far, bufio.NewReader(far), all(share), nil)
 		return near, nil
 	}, 4<<20)
 	t.Cleanup(func() {
@@ -55,6 +56,9 @@ func newPair(t *testing.T, handle func(ctx context.Context, left time.Duration, 
 	})
 	return p
 }
+
+// all is a memory that whoever makes calls uses.
+func all(m Memory) func(string) Memory { return func(string) Memory { return m } }
 
 func (p *pair) cut() {
 	p.mu.Lock()
@@ -295,11 +299,12 @@ func TestNonsenseEndsTheConnection(t *testing.T) {
 	}
 	for name, said := range map[string][]byte{
 		"short": frameOf(kindCall, 1, ""), "a kind": frameOf(99, 5, ""), "an answer": frameOf(kindAnswer, 6, "x"),
-		"no time": frameOf(kindCall, 5, ""), "half a call": frameOf(kindCall, 50, "\x00abc"), "a request": []byte("GET / HTTP/1.1\r\n\r\n"),
+		"no time": frameOf(kindCall, 5, ""), "nobody": frameOf(kindCall, 6, "\x00"), "a name that is longer than the call": frameOf(kindCall, 8, "\x00\x02a"),
+		"a name that is too long": frameOf(kindCall, 500, "\x00\x80\x02"), "a time without end": frameOf(kindCall, 50, strings.Repeat("\xff", 20)), "half a call": frameOf(kindCall, 50, "\x00abc"), "a request": []byte("GET / HTTP/1.1\r\n\r\n"),
 	} {
 		near, far := net.Pipe()
 		done := make(chan struct{})
-		go func() { p.server.Serve(far, bufio.NewReader(far), share, nil); close(done) }()
+		go func() { p.server.Serve(far, bufio.NewReader(far), all(share), nil); close(done) }()
 		near.SetDeadline(time.Now().Add(10 * time.Second))
 		near.Write(said)
 		if name == "half a call" {

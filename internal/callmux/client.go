@@ -84,8 +84,8 @@ func (c *Client) placesOf(who string) *places {
 	return c.places[who]
 }
 
-// Call says something and returns what is answered. It is in the places of who. The other side is told how much time ctx
-// leaves. The payload is one text in parts; parts of more than [MaxShared] together must not be changed afterwards, even after
+// Call says something and returns what is answered. It is in the places of who, and in their memory at the other side, which is
+// told the first 255 bytes of that name, and how much time ctx leaves. The payload is one text in parts; parts of more than [MaxShared] together must not be changed afterwards, even after
 // an error.
 func (c *Client) Call(ctx context.Context, who string, payload ...[]byte) ([]byte, error) {
 	n := 0
@@ -93,8 +93,9 @@ func (c *Client) Call(ctx context.Context, who string, payload ...[]byte) ([]byt
 		n += len(p)
 	}
 	places := c.placesOf(who)
-	if n+binary.MaxVarintLen64 > MaxShared {
-		return c.callAlone(ctx, places.alone, n, payload)
+	who = who[:min(len(who), maxWho)]
+	if n+2*binary.MaxVarintLen64+len(who) > MaxShared {
+		return c.callAlone(ctx, who, places.alone, n, payload)
 	}
 	room := int64(max(n, minShared))
 	if !places.small.Take(room) {
@@ -106,14 +107,14 @@ func (c *Client) Call(ctx context.Context, who string, payload ...[]byte) ([]byt
 		if err != nil {
 			return nil, err
 		}
-		if answer, err, begun := l.call(ctx, n, payload); begun {
+		if answer, err, begun := l.call(ctx, who, n, payload); begun {
 			return answer, err
 		}
 	}
 }
 
 // callAlone makes a call on a connection of its own, for which it waits.
-func (c *Client) callAlone(ctx context.Context, places *quota.Share, n int, payload [][]byte) ([]byte, error) {
+func (c *Client) callAlone(ctx context.Context, who string, places *quota.Share, n int, payload [][]byte) ([]byte, error) {
 	if err := c.awaitPlace(ctx, places); err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (c *Client) callAlone(ctx context.Context, places *quota.Share, n int, payl
 		if !l.tryJoin(n) {
 			continue
 		}
-		answer, err, begun := l.call(ctx, n, payload)
+		answer, err, begun := l.call(ctx, who, n, payload)
 		if begun {
 			if err == nil {
 				c.giveBack(l)
@@ -370,7 +371,7 @@ func (l *link) leave(id uint32, n int) {
 
 // call makes a call on the connection, which it has joined. It was not begun if the connection had ended before, so that it can
 // be made on another one.
-func (l *link) call(ctx context.Context, n int, payload [][]byte) (answer []byte, err error, begun bool) {
+func (l *link) call(ctx context.Context, who string, n int, payload [][]byte) (answer []byte, err error, begun bool) {
 	c := &call{done: make(chan error, 1)}
 	l.state.Lock()
 	l.next++
@@ -387,8 +388,10 @@ func (l *link) call(ctx context.Context, n int, payload [][]byte) (answer []byte
 	if at, bounded := ctx.Deadline(); bounded {
 		left = max(time.Until(at), time.Millisecond)
 	}
-	var limit [binary.MaxVarintLen64]byte
-	parts := append(make([][]byte, 0, 4), binary.AppendUvarint(limit[:0], uint64(left.Milliseconds())))
+	var room [2*binary.MaxVarintLen64 + maxWho]byte
+	head := binary.AppendUvarint(room[:0], uint64(left.Milliseconds()))
+	head = append(binary.AppendUvarint(head, uint64(len(who))), who...)
+	parts := append(make([][]byte, 0, 4), head)
 	if err := l.send(ctx, kindCall, id, append(parts, payload...)...); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBroken, err), true
 	}

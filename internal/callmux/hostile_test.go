@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,10 +25,10 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	room.Resize(64<<20, true)
 	near, far := net.Pipe()
 	share := room.Share()
-	go s.Serve(far, bufio.NewReader(far), share, nil)
+	go s.Serve(far, bufio.NewReader(far), all(share), nil)
 	defer near.Close()
 	before := runtime.NumGoroutine()
-	b := append(frame(nil, kindCall, 1, 2), 1, 'x')
+	b := append(frame(nil, kindCall, 1, 3), 1, 0, 'x')
 	near.SetWriteDeadline(time.Now().Add(time.Second))
 	for range 5000 {
 		if _, err := near.Write(b); err != nil {
@@ -50,10 +52,10 @@ func TestLengthsAreBounded(t *testing.T) {
 		var room quota.Pool
 		room.Resize(1<<30, true)
 		share := room.Share()
-		for _, size := range []uint32{3 << 30, 1<<20 + 1 + frameHead - 4} {
+		for _, size := range []uint32{3 << 30, 1<<20 + 3 + frameHead - 4} {
 			near, far := net.Pipe()
-			go s.Serve(far, bufio.NewReader(far), share, nil)
-			near.Write(append(binary.BigEndian.AppendUint32(nil, size), kindCall, 0, 0, 0, 1, 1))
+			go s.Serve(far, bufio.NewReader(far), all(share), nil)
+			near.Write(append(binary.BigEndian.AppendUint32(nil, size), kindCall, 0, 0, 0, 1, 1, 0))
 			synctest.Wait()
 			if n := share.Used(); n != 0 {
 				t.Errorf("%d bytes are held for a frame that says %d", n, size)
@@ -61,9 +63,9 @@ func TestLengthsAreBounded(t *testing.T) {
 			near.Close()
 		}
 		near, far := net.Pipe()
-		go s.Serve(far, bufio.NewReader(far), share, nil)
+		go s.Serve(far, bufio.NewReader(far), all(share), nil)
 		defer near.Close()
-		near.Write(append(binary.BigEndian.AppendUint32(nil, 1<<20), kindCall, 0, 0, 0, 1, 1))
+		near.Write(append(binary.BigEndian.AppendUint32(nil, 1<<20), kindCall, 0, 0, 0, 1, 1, 0))
 		began := time.Now()
 		for time.Since(began) < time.Minute {
 			if _, err := near.Write([]byte{1}); err != nil {
@@ -109,6 +111,58 @@ func TestSlowOnesLeavePlacesToOthers(t *testing.T) {
 	}
 }
 
+// One who fills the memory leaves that of others alone, on the same connection.
+func TestCallsAreInTheMemoryOfWhoeverMakesThem(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		free := make(chan struct{})
+		s := NewServer(func(_ context.Context, _ time.Duration, p []byte) []byte {
+			if p[0] == 's' {
+				<-free
+			}
+			return p
+		})
+		long := strings.Repeat("x", maxWho+1)
+		pools, asked := map[string]*quota.Share{}, []string{}
+		for _, who := range []string{"slow", "quick", "", long[:maxWho]} {
+			var room quota.Pool
+			room.Resize(100, true)
+			pools[who] = room.Share()
+		}
+		c := NewClient(func(context.Context) (io.ReadWriteCloser, error) {
+			near, far := net.Pipe()
+			go s.Serve(far, bufio.NewReader(far), func(who string) Memory { asked = append(asked, who); return pools[who] }, nil)
+			return near, nil
+		}, 1<<20)
+		defer c.Close()
+		go c.Call(t.Context(), "slow", []byte("slow"), make([]byte, 50))
+		synctest.Wait()
+		if n := pools["slow"].Used(); n != 54 {
+			t.Errorf("%d bytes are held of a call of 54", n)
+		}
+		for range 2 {
+			if _, err := c.Call(t.Context(), "slow", []byte("slow")); !errors.Is(err, ErrCrowded) {
+				t.Errorf("beyond its memory: %v", err)
+			}
+			for _, who := range []string{"quick", "", long} {
+				if answer, err := c.Call(t.Context(), who, []byte("x")); err != nil || string(answer) != "x" {
+					t.Errorf("a call of %.10q: %q, %v", who, answer, err)
+				}
+			}
+		}
+		close(free)
+		synctest.Wait()
+		for who, share := range pools {
+			if n := share.Used(); n != 0 {
+				t.Errorf("%d bytes are held of calls of %.10q that are over", n, who)
+			}
+		}
+		if len(asked) != len(pools) {
+			t.Errorf("asked for the memory of %.10q", asked)
+		}
+	})
+}
+
 // A connection to which its client holds ends when it is old, as soon as its other side is trusted no more, and with a stop,
 // which does not wait if nothing is under way.
 func TestConnectionsEnd(t *testing.T) {
@@ -124,11 +178,11 @@ func TestConnectionsEnd(t *testing.T) {
 		hold := func() (served chan struct{}) {
 			near, far := net.Pipe()
 			served = make(chan struct{})
-			go func() { s.Serve(far, bufio.NewReader(far), room.Share(), trusted.Load); close(served) }()
+			go func() { s.Serve(far, bufio.NewReader(far), all(room.Share()), trusted.Load); close(served) }()
 			go io.Copy(io.Discard, near)
 			clients.Go(func() {
 				for {
-					if _, err := near.Write(append(frame(nil, kindPing, 0, 0), append(frame(nil, kindCall, 1, 1), 0)...)); err != nil {
+					if _, err := near.Write(append(frame(nil, kindPing, 0, 0), append(frame(nil, kindCall, 1, 2), 0, 0)...)); err != nil {
 						return
 					}
 					time.Sleep(3 * time.Second)
@@ -214,7 +268,7 @@ func TestWhatIsSilentTakesNoNewCalls(t *testing.T) {
 			if dials++; dials == 1 {
 				go io.Copy(io.Discard, far)
 			} else {
-				go s.Serve(far, bufio.NewReader(far), room.Share(), nil)
+				go s.Serve(far, bufio.NewReader(far), all(room.Share()), nil)
 			}
 			return near, nil
 		}, 1<<20)

@@ -3,7 +3,6 @@ package callmux
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -64,27 +63,31 @@ const (
 type end struct {
 	*wire
 	of      *Server
-	memory  Memory
+	memory  func(who string) Memory
 	trusted func() bool
 	since   time.Time
 	leaving sync.Once
 	work    chan request
 	under   atomic.Int64 // calls whose answer is not queued
 	kept    atomic.Int64 // goroutines that wait for calls
+
+	memories map[string]Memory // what memory said; of the goroutine that reads
 }
 
 type request struct {
 	id      uint32
 	left    time.Duration
 	payload []byte
-	size    int64 // that memory was taken for
+	memory  Memory
+	size    int64 // that was taken of it
 }
 
-// Serve answers the calls on a connection until that ends, 10 minutes at most. Calls and answers are held in memory; one that
-// has no room there is answered with [ErrCrowded], and so is one of more than [Server.Limit]. in has read what came already.
+// Serve answers the calls on a connection until that ends, 10 minutes at most. Calls and answers are held in the memory of whoever
+// makes them; one that has no room there is answered with [ErrCrowded], and so is one of more than [Server.Limit]. in has read what
+// came already.
 // The connection is cut within a second after trusted says no, which is asked once a second; nil: never.
-func (s *Server) Serve(conn io.ReadWriteCloser, in *bufio.Reader, memory Memory, trusted func() bool) {
-	e := &end{wire: newWire(conn, in), of: s, memory: memory, trusted: trusted, since: time.Now(), work: make(chan request)}
+func (s *Server) Serve(conn io.ReadWriteCloser, in *bufio.Reader, memory func(who string) Memory, trusted func() bool) {
+	e := &end{wire: newWire(conn, in), of: s, memory: memory, trusted: trusted, since: time.Now(), work: make(chan request), memories: map[string]Memory{}}
 	s.mu.Lock()
 	if s.closed || len(s.ends) >= MaxConnections {
 		s.mu.Unlock()
@@ -198,10 +201,6 @@ func (e *end) read(ctx context.Context) error {
 			err = e.send(ctx, kindPong, 0)
 		case kind != kindCall:
 			err = fmt.Errorf("a frame of kind %d", kind)
-		case !e.begin(int64(n)):
-			if _, err = io.CopyN(io.Discard, e.in, int64(n)); err == nil {
-				err = e.send(ctx, kindCrowded, id)
-			}
 		default:
 			err = e.take(ctx, id, n)
 		}
@@ -211,18 +210,25 @@ func (e *end) read(ctx context.Context) error {
 	}
 }
 
-// take reads a call and has it answered.
+// take reads a call and has it answered, if there is memory for it.
 func (e *end) take(ctx context.Context, id uint32, n int) error {
-	payload, err := e.payload(n)
-	left, size := binary.Uvarint(payload)
-	if err == nil && size <= 0 {
-		err = errors.New("a call that does not say for how long")
-	}
+	left, who, n, err := e.callHead(n)
 	if err != nil {
-		e.finish(int64(n))
 		return err
 	}
-	r := request{id, time.Duration(left) * time.Millisecond, payload[size:], int64(n)}
+	memory := e.memoryOf(who)
+	if !e.begin(memory, int64(n)) {
+		if _, err := io.CopyN(io.Discard, e.in, int64(n)); err != nil {
+			return err
+		}
+		return e.send(ctx, kindCrowded, id)
+	}
+	payload, err := e.payload(n)
+	if err != nil {
+		e.finish(memory, int64(n))
+		return err
+	}
+	r := request{id, left, payload, memory, int64(n)}
 	select {
 	case e.work <- r:
 	default:
@@ -245,10 +251,10 @@ func (e *end) answers(ctx context.Context, r request) {
 // answer has a call answered. What is held of it is given back when its answer is queued.
 func (e *end) answer(ctx context.Context, r request) {
 	held := r.size
-	defer func() { e.finish(held) }()
+	defer func() { e.finish(r.memory, held) }()
 	answer := e.of.handle(ctx, r.left, r.payload)
 	r.payload = nil
-	e.memory.Give(held - int64(len(answer))) // which may be more, and has others refused until it is written
+	r.memory.Give(held - int64(len(answer))) // which may be more, and has others refused until it is written
 	held = int64(len(answer))
 	for len(answer) > maxPart {
 		if e.send(ctx, kindPart, r.id, answer[:maxPart]) != nil {
@@ -259,9 +265,24 @@ func (e *end) answer(ctx context.Context, r request) {
 	_ = e.send(ctx, kindAnswer, r.id, answer) // or the connection has ended, which whoever called sees
 }
 
+// maxKnown is how many callers a connection remembers the memory of.
+const maxKnown = 256
+
+// memoryOf is what the calls of who are held in.
+func (e *end) memoryOf(who []byte) Memory {
+	if m := e.memories[string(who)]; m != nil {
+		return m
+	}
+	m := e.memory(string(who))
+	if len(e.memories) < maxKnown {
+		e.memories[string(who)] = m
+	}
+	return m
+}
+
 // begin takes a call of n bytes into account, if there is room for it.
-func (e *end) begin(n int64) bool {
-	if e.under.Add(1) <= maxUnder && n <= e.of.maxCall.Load() && e.memory.Take(n) {
+func (e *end) begin(memory Memory, n int64) bool {
+	if e.under.Add(1) <= maxUnder && n <= e.of.maxCall.Load() && memory.Take(n) {
 		e.of.calls.Add(1)
 		e.of.under.Add(1)
 		return true
@@ -270,8 +291,8 @@ func (e *end) begin(n int64) bool {
 	return false
 }
 
-func (e *end) finish(n int64) {
-	e.memory.Give(n)
+func (e *end) finish(memory Memory, n int64) {
+	memory.Give(n)
 	e.under.Add(-1)
 	e.of.under.Add(-1)
 	e.of.calls.Done()

@@ -25,7 +25,7 @@ import (
 
 // The kinds of frames.
 const (
-	kindCall    = 1 + iota // the payload begins with the time that is left for it, in milliseconds (uvarint)
+	kindCall    = 1 + iota // the payload begins with the time that is left for it, in milliseconds (uvarint), and with who makes it, behind the length of that (uvarint)
 	kindPart               // of an answer that is not complete with it
 	kindAnswer             // the last part of an answer, or all of it
 	kindCrowded            // the call was not taken: there is no memory for it
@@ -224,6 +224,43 @@ func (w *wire) head() (kind byte, id uint32, n int, err error) {
 		return 0, 0, 0, errors.New("a frame that is shorter than its beginning")
 	}
 	return h[4], binary.BigEndian.Uint32(h[5:]), n, nil
+}
+
+// maxWho is how many bytes of the name of whoever makes a call are told.
+const maxWho = 255
+
+// callHead reads the beginning of a call of n bytes: the time that is left for it, who makes it, which is good until something else
+// is read, and how many bytes are still to come.
+func (w *wire) callHead(n int) (left time.Duration, who []byte, rest int, err error) {
+	if w.in.Buffered() < min(n, 2*binary.MaxVarintLen64+maxWho) {
+		late := time.AfterFunc(arrival(0), func() { w.close(errors.New("the beginning of a call does not come")) })
+		defer late.Stop()
+	}
+	var numbers [2]uint64
+	for i := range numbers {
+		p, err := w.in.Peek(min(n, 1))
+		for err == nil && len(p) > 0 && p[len(p)-1] >= 0x80 && len(p) < min(n, binary.MaxVarintLen64) {
+			p, err = w.in.Peek(len(p) + 1)
+		}
+		if err != nil {
+			return 0, nil, 0, err
+		}
+		number, size := binary.Uvarint(p)
+		if size <= 0 {
+			return 0, nil, 0, errors.New("a call that does not say for how long, or whose it is")
+		}
+		_, _ = w.in.Discard(size)
+		numbers[i], n = number, n-size
+	}
+	if numbers[1] > uint64(min(n, maxWho)) {
+		return 0, nil, 0, errors.New("a call that says nothing of whose it is")
+	}
+	length := int(numbers[1])
+	if who, err = w.in.Peek(length); err != nil {
+		return 0, nil, 0, err
+	}
+	_, err = w.in.Discard(length)
+	return time.Duration(numbers[0]) * time.Millisecond, who, n - length, err
 }
 
 // payload reads so many bytes behind a head.

@@ -88,7 +88,7 @@ type Cells struct {
 	reached  map[string]error // what came of the last exchange with a cell
 	said     string           // of the configuration, in the log
 	links    map[string]*callmux.Client
-	shares   map[string]*quota.Share // of room, by cell
+	shares   map[string]*share // of room, by cell
 }
 
 // Open reads the maps of the store, and introduces that of the configuration if it is the next one. Errors wrap
@@ -104,7 +104,7 @@ func Open(ctx context.Context, o Options) (*Cells, error) {
 // read returns a cell with the maps of its store.
 func read(ctx context.Context, o Options) (*Cells, error) {
 	c := &Cells{opt: o, client: &http.Client{Transport: o.Peers, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		reached: map[string]error{}, links: map[string]*callmux.Client{}, shares: map[string]*quota.Share{}}
+		reached: map[string]error{}, links: map[string]*callmux.Client{}, shares: map[string]*share{}}
 	c.server = callmux.NewServer(c.serveCall)
 	c.Fit(o.MaxBody)
 	c.metrics = newMetrics()
@@ -125,9 +125,9 @@ const (
 )
 
 // MaxHanded is how many bytes of requests that other cells hand on, and of answers to them, are held at most where the body of
-// one has up to maxBody: 128 MiB, or three of the largest, so that one of these is taken while its cell and another one have
-// as much.
-func MaxHanded(maxBody int64) int64 { return max(minHanded, 3*(maxBody+maxHead)) }
+// one has up to maxBody: 128 MiB, or four of the largest, so that one of these is taken while its source, and another cell, have
+// a part of as much.
+func MaxHanded(maxBody int64) int64 { return max(minHanded, 4*(maxBody+maxHead)) }
 
 // Fit makes room for requests of other cells whose bodies have up to maxBody bytes. Larger ones are not taken.
 func (c *Cells) Fit(maxBody int64) {

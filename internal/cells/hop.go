@@ -101,12 +101,13 @@ type reader struct {
 	payload []byte
 	at      int
 	texts   string // as far as they go in payload; empty while that is found out
+	most    int    // fields that the header has
 	bad     bool
 }
 
-// readerOf returns a reader of a payload that begins with so many texts and a header.
-func readerOf(payload []byte, texts int) reader {
-	r := reader{payload: payload}
+// readerOf returns a reader of a payload that begins with so many texts and a header of most fields at most.
+func readerOf(payload []byte, texts, most int) reader {
+	r := reader{payload: payload, most: most}
 	for range texts {
 		r.text()
 	}
@@ -116,7 +117,7 @@ func readerOf(payload []byte, texts int) reader {
 	if r.bad {
 		return reader{bad: true}
 	}
-	return reader{payload: payload, texts: string(payload[:r.at])}
+	return reader{payload: payload, texts: string(payload[:r.at]), most: most}
 }
 
 func (r *reader) fail() {
@@ -151,13 +152,20 @@ func (r *reader) flag() bool {
 	return t == "1"
 }
 
-// maxFields is how many fields a header has at most: each takes more memory than its bytes.
-const maxFields = 512
+// How many fields a header has at most: each takes more memory than its bytes. Whatever a gateway takes by itself another one takes
+// of it, or a request would be accepted at one door and never at the other.
+const (
+	// MaxFields is how many that of a request has. No listener takes more.
+	MaxFields = 512
+	// maxAnswerFields is how many that of an answer has, which may be an application's: as many as 64 KiB have room for, of which
+	// no more is taken of one, and ours.
+	maxAnswerFields = 64<<10/4 + 64
+)
 
 // count reads how many fields a header has.
 func (r *reader) count() int {
 	n := r.number()
-	if n > maxFields {
+	if n > r.most {
 		r.fail()
 		return 0
 	}
@@ -184,7 +192,7 @@ func (r *reader) fields() http.Header {
 
 // readHanded reads what handed has written, and the body behind it.
 func readHanded(payload []byte) (*Hop, *Request, error) {
-	in := readerOf(payload, 11)
+	in := readerOf(payload, 11, MaxFields)
 	hop := &Hop{From: in.text(), To: in.text(), Map: in.text(), Part: in.text()}
 	hop.Known = in.flag()
 	r := &Request{Source: in.text(), Method: in.text(), TLS: in.flag(), Host: in.text(), Target: in.text(), Address: in.text(), Header: in.fields()}
@@ -213,7 +221,7 @@ func readAnswer(payload []byte) (*Answer, error) {
 	if size <= 0 || status < 100 || status > 999 {
 		return nil, fmt.Errorf("%w: an answer without a status", ErrAway)
 	}
-	in := readerOf(payload[size:], 1)
+	in := readerOf(payload[size:], 1, maxAnswerFields)
 	a := &Answer{Status: int(status), Counts: in.text(), Header: in.fields()}
 	a.Body = in.payload[in.at:]
 	if in.bad {

@@ -45,7 +45,7 @@ func TestNobodyAnswersForAnotherCell(t *testing.T) {
 	at := func(self string) *Cells {
 		c, _ := newCell(self, k)
 		c.opt.Known, c.opt.Remembered = nothing, func(string) time.Duration { return 0 }
-		c.links, c.shares = map[string]*callmux.Client{}, map[string]*quota.Share{}
+		c.links, c.shares = map[string]*callmux.Client{}, map[string]*share{}
 		c.server = callmux.NewServer(c.serveCall)
 		s, err := newState(k.record)
 		if err != nil {
@@ -59,12 +59,12 @@ func TestNobodyAnswersForAnotherCell(t *testing.T) {
 	room.Resize(1<<20, true)
 	b.links["https://a"] = callmux.NewClient(func(context.Context) (io.ReadWriteCloser, error) {
 		near, far := net.Pipe()
-		go wrong.server.Serve(far, bufio.NewReader(far), room.Share(), nil)
+		go wrong.server.Serve(far, bufio.NewReader(far), func(string) callmux.Memory { return room.Share() }, nil)
 		return near, nil
 	}, 1<<20)
 	defer b.links["https://a"].Close()
 	wrong.take = func(context.Context, *Hop, *Request) Outcome { return Outcome{Answer: &Answer{Status: 200}} }
-	if p, err := b.Place(t.Context(), "s", slices.Values([]*hookonce.Event{{Key: "which a has on record"}}), nil); !errors.Is(err, ErrAway) {
+	if p, err := b.Place(t.Context(), "s", slices.Values([]*hookonce.Event{{Key: "which a has on record"}}), nil, nil); !errors.Is(err, ErrAway) {
 		t.Errorf("c is asked for what a has on record: %+v, %v", p, err)
 	}
 	_, err := b.Forward(t.Context(), &Placement{chain: b.state.Load().chain.ID()}, &Part{Cell: "a", keys: []string{"k"}}, Request{Source: "s", Method: "POST", Host: "h", Target: "/"})
@@ -83,9 +83,15 @@ func TestFieldsAreBounded(t *testing.T) {
 		}
 		return handed(&Hop{From: "a", To: "b", Map: "m", Part: "p"}, &Request{Method: "POST", Target: "/", Header: h})[1:]
 	}
-	for n, want := range map[int]error{maxFields: nil, maxFields + 1: ErrRefused, 1 << 20: ErrRefused} {
+	for n, want := range map[int]error{MaxFields: nil, MaxFields + 1: ErrRefused, 1 << 20: ErrRefused} {
 		if _, _, err := readHanded(head(n)); !errors.Is(err, want) {
 			t.Errorf("%d fields: %v, want %v", n, err, want)
+		}
+	}
+	for n, want := range map[int]error{maxAnswerFields: nil, maxAnswerFields + 1: ErrAway} {
+		o := &Outcome{Answer: &Answer{Status: 200, Header: http.Header{"X-Many": make([]string, n)}}}
+		if _, err := readAnswer(o.text()[1:]); !errors.Is(err, want) {
+			t.Errorf("an answer of %d fields: %v, want %v", n, err, want)
 		}
 	}
 }
@@ -106,12 +112,41 @@ func TestTheLargestRequestHasRoom(t *testing.T) {
 	t.Parallel()
 	for _, largest := range []int64{1 << 20, 100 << 20} {
 		c, _ := newCell("b", new(keeper))
-		c.server, c.shares = callmux.NewServer(c.serveCall), map[string]*quota.Share{}
+		c.server, c.shares = callmux.NewServer(c.serveCall), map[string]*share{}
 		c.Fit(largest)
-		a, other := c.memory("a"), c.memory("other")
-		if !other.Take(1<<20) || !a.Take(largest+1<<10) {
-			t.Errorf("a request of %d bytes has no room beside a small one of another cell", largest)
+		if !c.memory("other")("s").Take(1<<20) || !c.memory("a")("s").Take(1<<20) || !c.memory("a")("s").Take(largest+1<<10) {
+			t.Errorf("a request of %d bytes has no room beside small ones of its source and of another cell", largest)
 		}
+	}
+}
+
+// A source that holds all that it can get of its cell's share leaves room to other sources of the cell, and all of them to another
+// cell; what is given back is there again.
+func TestSourcesLeaveRoomToOthers(t *testing.T) {
+	t.Parallel()
+	c, _ := newCell("b", new(keeper))
+	c.server, c.shares = callmux.NewServer(c.serveCall), map[string]*share{}
+	c.Fit(1 << 20)
+	fill := func(cell, source string) (n int64) {
+		for c.memory(cell)(source).Take(1 << 20) {
+			n++
+		}
+		return n
+	}
+	for i, want := range []int64{42, 10, 3} { // of 128: each leaves what it holds, and what its cell does
+		if n := fill("a", strconv.Itoa(i)); n < want {
+			t.Errorf("source %d of a cell gets %d MiB of 128, want %d", i, n, want)
+		}
+	}
+	if n := fill("other", "0"); n < 10 {
+		t.Errorf("and one of another cell %d MiB", n)
+	}
+	for i := range maxParts + 10 {
+		c.memory("a")(strconv.Itoa(i))
+		c.memory(strconv.Itoa(i))("")
+	}
+	if n, m := len(c.shares["a"].parts), len(c.shares); n > maxParts+1 || m > maxShares+1 {
+		t.Errorf("%d sources of one cell and %d cells are told apart", n, m)
 	}
 }
 
@@ -126,7 +161,7 @@ func TestACellIsUpIfItTakesCalls(t *testing.T) {
 	maps := chain(t, [3]uint32{1, 0, 0})
 	k := &keeper{record: journal.CellRecord{Maps: []journal.CellMap{{Number: 1, Content: maps.Newest().content}}}}
 	b, _ := newCell("b", k)
-	b.links, b.shares = map[string]*callmux.Client{}, map[string]*quota.Share{}
+	b.links, b.shares = map[string]*callmux.Client{}, map[string]*share{}
 	s, err := newState(k.record)
 	if err != nil {
 		t.Fatal(err)

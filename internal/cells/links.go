@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
+	"sync/atomic"
 
 	"github.com/hookonce/hookonce/internal/callmux"
+	"github.com/hookonce/hookonce/internal/quota"
 )
 
 // call says something to a cell over a connection that is shared, and returns what is behind the first byte of its answer.
@@ -105,17 +108,62 @@ func (c *Cells) Close() {
 // maxShares is how many names of cells are told apart.
 const maxShares = 2 * maxCells
 
-// memory is what the requests are held in that a cell hands on.
-func (c *Cells) memory(from string) callmux.Memory {
+// memory is what the requests are held in that a cell hands on, by source.
+func (c *Cells) memory(from string) func(source string) callmux.Memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.shares[from] == nil && len(c.shares) >= maxShares {
 		from = ""
 	}
 	if c.shares[from] == nil {
-		c.shares[from] = c.room.Share()
+		c.shares[from] = &share{of: c.room.Share(), parts: map[string]*part{}}
 	}
-	return c.shares[from]
+	return c.shares[from].part
+}
+
+// maxParts is how many names of sources are told apart of each cell.
+const maxParts = 4096
+
+// share is what a cell has of the memory for what others hand on.
+type share struct {
+	of    *quota.Share
+	mu    sync.Mutex
+	parts map[string]*part
+}
+
+// part returns what one source has of it.
+func (s *share) part(source string) callmux.Memory {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parts[source] == nil && len(s.parts) >= maxParts {
+		source = ""
+	}
+	if s.parts[source] == nil {
+		s.parts[source] = &part{of: s.of}
+	}
+	return s.parts[source]
+}
+
+// part is what one source has of a cell's share. It leaves as much to others as it then holds, besides what the cell leaves.
+type part struct {
+	of  *quota.Share
+	own atomic.Int64
+}
+
+// Take implements [callmux.Memory].
+func (p *part) Take(n int64) bool {
+	already := p.own.Add(n) - n
+	if !p.of.TakeBeside(n, already) {
+		p.own.Add(-n)
+		return false
+	}
+	return true
+}
+
+// Give implements [callmux.Memory].
+func (p *part) Give(n int64) {
+	p.own.Add(-n)
+	p.of.Give(n)
 }
 
 // otherMaps is the answer of a cell that has others.

@@ -22,7 +22,7 @@ const (
 	linkPath = "/cells/link"
 
 	// linkProtocol is what a connection is switched to.
-	linkProtocol = "hookonce-cells/1"
+	linkProtocol = "hookonce-cells/2"
 	fieldFrom    = "Hookonce-Cell-From"
 )
 

@@ -23,12 +23,14 @@ type Placement struct {
 	chain string
 	here  Part
 	other []*Part
-	where []int32 // of each event: here, elsewhere or skipped
+	where []int32 // of each event: here, elsewhere, skipped or settled
+	mine  []int32 // which events are accepted here, if there are several
 	size  int64   // of the bodies of the events that are accepted here, in bytes
 }
 
 // Where an event of a request goes.
 const (
+	settled   = -2 // it is on record here, by an earlier placing of the request
 	skipped   = -1 // it is another cell's, which whoever forwarded the request sees to
 	here      = 0
 	elsewhere = 1 // and above: the number of the part, from 1
@@ -59,6 +61,12 @@ func (p *Part) id() string {
 
 // Here is how many events are accepted here.
 func (p *Placement) Here() int { return p.here.Events() }
+
+// Events is how many events the request has.
+func (p *Placement) Events() int { return len(p.where) }
+
+// At is which event of the request the n-th of those is that are accepted here, from 0. There are several in the request.
+func (p *Placement) At(n int) int { return int(p.mine[n]) }
 
 // Elsewhere are the parts that other cells accept.
 func (p *Placement) Elsewhere() []*Part { return p.other }
@@ -113,11 +121,13 @@ type moved struct {
 	formers []string
 }
 
-// Place says where the events of a request belong. hop is how it came from another cell; nil: it came from its sender.
+// Place says where the events of a request belong. hop is how it came from another cell; nil: it came from its sender. Those that
+// are on record here already, because the request was placed before and maps changed meanwhile, stand in done, by their numbers,
+// and are left out: without a key they could not be recognised. Nil: none is.
 //
 // The owner by the newest map asks for what it would accept as new and another cell may know. Errors: [ErrMaps], after which
 // the events are to be placed again, [ErrAway], [ErrDisagree], [ErrNoMap] and what the store says.
-func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hookonce.Event], hop *Hop) (*Placement, error) {
+func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hookonce.Event], hop *Hop, done []bool) (*Placement, error) {
 	s := c.state.Load()
 	newest := s.chain.Newest()
 	if newest == nil {
@@ -126,7 +136,7 @@ func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hooko
 	if hop != nil && hop.Map != s.chain.ID() {
 		return nil, ErrMaps
 	}
-	t := &placing{Cells: c, state: s, source: source, hop: hop, Placement: Placement{Map: newest.Number, chain: s.chain.ID()}}
+	t := &placing{Cells: c, state: s, source: source, hop: hop, done: done, Placement: Placement{Map: newest.Number, chain: s.chain.ID()}}
 	t.asked = s.asked(c.opt.Self, c.opt.Remembered(source), s.clock(c.opt.Now()))
 	for ev := range events {
 		t.add(newest, ev)
@@ -147,6 +157,7 @@ type placing struct {
 	state  *state
 	source string
 	hop    *Hop
+	done   []bool
 	asked  []Asked
 	open   []moved
 	keys   []string // of all events
@@ -158,6 +169,10 @@ func (t *placing) add(newest *Map, ev *hookonce.Event) {
 	at := len(t.where)
 	t.where = append(t.where, skipped)
 	t.keys, t.sizes = append(t.keys, recorded(ev)), append(t.sizes, int64(len(ev.Body)))
+	if at < len(t.done) && t.done[at] {
+		t.where[at] = settled
+		return
+	}
 	owner := newest.Owner(t.source, ev.Key, ev.Scope)
 	mine := owner == "" || owner == t.opt.Self
 	switch {
@@ -203,6 +218,9 @@ func (t *placing) settle(ctx context.Context) error {
 		case w == here:
 			t.here.keys = append(t.here.keys, t.keys[i])
 			t.size += t.sizes[i]
+			if len(t.where) > 1 {
+				t.mine = append(t.mine, int32(i))
+			}
 		case w >= elsewhere:
 			p := t.other[w-elsewhere]
 			p.keys = append(p.keys, t.keys[i])

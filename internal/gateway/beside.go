@@ -150,7 +150,7 @@ func (b *Beside) ingest(ctx context.Context, ev hookonce.Event) (stored bool, er
 		return false, err
 	}
 	if b.cells != nil {
-		p, err := b.cells.Place(ctx, ev.Source, slices.Values([]*hookonce.Event{&ev}), nil)
+		p, err := b.cells.Place(ctx, ev.Source, slices.Values([]*hookonce.Event{&ev}), nil, nil)
 		if err == nil {
 			err = p.Stranger()
 		}

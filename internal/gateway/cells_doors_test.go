@@ -63,7 +63,7 @@ const scoped = `
 
 func resourceOf(t *testing.T, from, want *testCell) string {
 	for _, r := range ids("r", 200) {
-		p, err := from.gateway.cells.Place(t.Context(), "crm", slices.Values([]*hookonce.Event{{Key: "k" + r, Scope: r}}), nil)
+		p, err := from.gateway.cells.Place(t.Context(), "crm", slices.Values([]*hookonce.Event{{Key: "k" + r, Scope: r}}), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestCellsEndWhatAFormerCASigned(t *testing.T) {
 		if err != nil {
 			return nil, nil, err
 		}
-		fmt.Fprintf(conn, "GET /cells/link HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: hookonce-cells/1\r\nHookonce-Cell-From: b\r\n\r\n")
+		fmt.Fprintf(conn, "GET /cells/link HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: hookonce-cells/2\r\nHookonce-Cell-From: b\r\n\r\n")
 		in := bufio.NewReader(conn)
 		r, err := http.ReadResponse(in, nil)
 		if err == nil && r.StatusCode != 101 {

@@ -72,15 +72,18 @@ type batch struct {
 	trace    *tracing.Request
 	header   []byte // of the request, in the form of the journal
 	now      time.Time
-	left     int   // events that are still to be built
-	leftSize int64 // of them, in bytes: their bodies, and about what is stored with each
-	bypassed bool  // the store is unavailable, and what is left goes past it
-	cellMap  int64 // by which the events are accepted here, see [journal.Event]
+	left     int         // events that are still to be built
+	leftSize int64       // of them, in bytes: their bodies, and about what is stored with each
+	bypassed bool        // the store is unavailable, and what is left goes past it
+	cellMap  int64       // by which the events are accepted here, see [journal.Event]
+	built    int         // events that were built
+	stored   func(n int) // is told of each event of several that is on record, by its number; nil: nobody is
 	statuses statusCounts
 }
 
 // chunk are those events of a batch that are stored together.
 type chunk struct {
+	from    int // the number of the first
 	events  []*hookonce.Event
 	entries []*journal.Event
 	traces  []*tracing.Event // of each, or none at all
@@ -210,7 +213,7 @@ func (b *batch) nextPart(ctx context.Context, next func() (*hookonce.Event, bool
 // part builds events for which room was taken, and makes them durable.
 func (b *batch) part(ctx context.Context, next func() (*hookonce.Event, bool), room room) (err error) {
 	defer func() { room.leave() }()
-	var c chunk
+	c := chunk{from: b.built}
 	defer func() {
 		if err != nil {
 			c.fail(b.intake.now())
@@ -222,6 +225,7 @@ func (b *batch) part(ctx context.Context, next func() (*hookonce.Event, bool), r
 			return b.miscounted()
 		}
 		b.add(&c, ev)
+		b.built++
 		b.left--
 		b.leftSize -= int64(len(b.header)) + factsRoom + int64(len(ev.Body))
 	}
@@ -244,7 +248,7 @@ func (b *batch) keep(ctx context.Context, c *chunk) ([]journal.Result, error) {
 		}
 		b.bypassed = true
 		c.fail(b.intake.now())
-		again := chunk{} // the journal may still have the entries
+		again := chunk{from: c.from} // the journal may still have the entries
 		for _, ev := range c.events {
 			b.add(&again, ev)
 		}
@@ -265,6 +269,9 @@ func (b *batch) note(ctx context.Context, c *chunk, results []journal.Result) (r
 			continue
 		}
 		b.statuses.add(result.Status)
+		if b.stored != nil {
+			b.stored(c.from + i)
+		}
 		b.count(c.entries[i], result)
 		routed := len(c.entries[i].Destinations) > 0
 		b.log.event(ctx, b.now, ev, b.noted(b.delivery.Proof), result, routed)

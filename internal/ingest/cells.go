@@ -19,7 +19,7 @@ import (
 )
 
 // acceptPlaced has the events of a request accepted by the cells that they belong to. Where maps change meanwhile it begins
-// again, which is safe: what was stored before is on record.
+// again with what is not on record here: the rest is found where it was stored.
 func (e *endpoint) acceptPlaced(in *arrival) (a answer, err error) {
 	left := in.within(e.patience()) - e.now().Sub(in.now)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(in.Context()), left)
@@ -54,15 +54,15 @@ func (in *arrival) within(own time.Duration) time.Duration {
 
 // acceptIn has the events accepted where they belong by the maps of this moment.
 func (e *endpoint) acceptIn(ctx context.Context, in *arrival) (answer, error) {
-	p, err := e.cells.Place(ctx, e.source.Name, in.delivery.All(), in.hop)
+	p, err := e.cells.Place(ctx, e.source.Name, in.delivery.All(), in.hop, in.settled)
 	if err != nil {
 		return answer{}, err
 	}
 	others := p.Elsewhere()
 	switch {
 	case len(others) == 0:
-		return e.acceptHere(in, p.Select(in.delivery), p.Map)
-	case len(others) == 1 && p.Here() == 0:
+		return e.acceptHere(in, p.Select(in.delivery), p)
+	case len(others) == 1 && p.Here() == 0 && in.settled == nil:
 		a, err := e.hand(ctx, in, p, others[0])
 		return passed(a), err
 	}
@@ -70,11 +70,11 @@ func (e *endpoint) acceptIn(ctx context.Context, in *arrival) (answer, error) {
 }
 
 // acceptDivided has several cells accept each a part of a request, and answers when all have. After an error the sender
-// comes again, and what was accepted is a duplicate then. The own part, which has the events without a key, comes last: it
-// would be stored again if another cell had other maps, because the placing begins anew then.
+// comes again, and what was accepted is a duplicate then. The own part, which has the events without a key, comes last: if
+// another cell is away these are not stored, and the sender's next try does not store them again.
 func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Placement) (answer, error) {
 	parts := p.Elsewhere()
-	counts := make([]statusCounts, len(parts)+1)
+	counts := make([]statusCounts, len(parts))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, part := range parts {
 		group.Go(func() error {
@@ -89,13 +89,11 @@ func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Plac
 		return answer{}, err
 	}
 	if p.Here() > 0 {
-		own, err := e.acceptHere(in, p.Select(in.delivery), p.Map)
-		if err != nil {
+		if _, err := e.acceptHere(in, p.Select(in.delivery), p); err != nil {
 			return answer{}, err
 		}
-		counts[len(parts)] = own.counts
 	}
-	var sum statusCounts
+	sum := in.before
 	for _, c := range counts {
 		sum.join(c)
 	}

@@ -171,6 +171,9 @@ type arrival struct {
 	trace    *tracing.Request
 	now      time.Time  // when it came
 	hop      *cells.Hop // how it came from another cell; nil: it came from its sender
+
+	settled []bool       // which of its events were stored here before it was placed anew; nil: none
+	before  statusCounts // of them
 }
 
 // accept makes the events durable, in the cells that they belong to, and says what became of them.
@@ -178,17 +181,23 @@ func (e *endpoint) accept(in *arrival) (answer, error) {
 	if e.cells != nil {
 		return e.acceptPlaced(in)
 	}
-	return e.acceptHere(in, in.delivery, 0)
+	return e.acceptHere(in, in.delivery, nil)
 }
 
-// acceptHere makes those events of a request durable that d has, under a map of cells.
-func (e *endpoint) acceptHere(in *arrival, d *hookonce.Verified, cellMap int64) (a answer, err error) {
+// acceptHere makes those events of a request durable that d has, as they were placed; nil: there is one cell. Also after an error
+// those of them that are on record stand in the arrival.
+func (e *endpoint) acceptHere(in *arrival, d *hookonce.Verified, p *cells.Placement) (a answer, err error) {
 	header, err := e.headers.Encode(headerOf(in.Request, in.delivery))
 	if err != nil {
 		return answer{}, errHeaders
 	}
 	b := e.intake.batch(header, d, in.trace, in.now)
-	b.cellMap = cellMap
+	if p != nil {
+		b.cellMap = p.Map
+	}
+	if p != nil && in.delivery.Len() > 1 {
+		b.stored = func(n int) { in.settle(p, n) }
+	}
 	switch {
 	case b.left == 0:
 	case in.delivery.Len() == 1:
@@ -198,12 +207,23 @@ func (e *endpoint) acceptHere(in *arrival, d *hookonce.Verified, cellMap int64) 
 	default:
 		err = b.all(in.Context(), int64(len(in.raw)))
 	}
+	in.before.join(b.statuses)
 	if err != nil {
 		return answer{}, err
 	}
-	a = e.acknowledge(b.statuses.batch())
-	a.counts = b.statuses
+	a = e.acknowledge(in.before.batch())
+	a.counts = in.before
 	return a, nil
+}
+
+// settle remembers that the n-th event that was to be accepted here is on record, so that it is not placed again.
+func (in *arrival) settle(p *cells.Placement, n int) {
+	if in.settled == nil {
+		in.settled = make([]bool, p.Events())
+	}
+	if n < p.Here() { // else the provider yields other events than before, which is an error of its own
+		in.settled[p.At(n)] = true
+	}
 }
 
 // acceptOne makes the event of a request that carries one durable.

@@ -59,7 +59,7 @@ func (h *Handler) Ingest(ctx context.Context, ev *hookonce.Event) (journal.Resul
 		return journal.Result{}, err
 	}
 	if e.cells != nil {
-		p, err := e.cells.Place(ctx, ev.Source, slices.Values([]*hookonce.Event{ev}), nil)
+		p, err := e.cells.Place(ctx, ev.Source, slices.Values([]*hookonce.Event{ev}), nil, nil)
 		if err == nil {
 			err = p.Stranger()
 		}

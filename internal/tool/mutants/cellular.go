@@ -22,4 +22,12 @@ var cellular = []mutant{
 		"cell_fence) AND current_setting('transaction_isolation') = 'read committed'",
 		"cell_fence)",
 		[]test{{"./internal/journal/pg", "TestTheFirstMapFencesGatewaysWithoutCells"}}},
+	{"what-is-stored-is-placed-again", "cells: events without a key are stored again when the map changes between two commits of a request", "internal/cells/place.go",
+		"if at < len(t.done) && t.done[at] {",
+		"if false {",
+		[]test{{"./internal/ingest", "TestWhatIsStoredIsNotPlacedAgain"}}},
+	{"a-source-fills-the-memory", "cells: a source takes all of the memory that an owner has for what a cell hands on", "internal/cells/links.go",
+		"p.of.TakeBeside(n, already)",
+		"p.of.TakeBeside(n, 0*already)",
+		[]test{{"./internal/cells", "TestSourcesLeaveRoomToOthers"}}},
 }
