@@ -161,10 +161,10 @@ func (a *acceptance) storeUnder(ctx context.Context, number int64, entries []int
 // the store's any more: all are answered so, copies too, because where those belong has to be found anew as well.
 func (a *acceptance) insertNew(ctx context.Context, number int64, entries []int) (rest []int, err error) {
 	err = a.retry(ctx, "accepting", func() (err error) {
-		if number == 0 {
-			rest, err = a.insertWithoutCells(ctx, entries)
-		} else {
+		if number == journal.AnyCellMap {
 			rest, err = a.insert(ctx, a.pool, number, entries)
+		} else {
+			rest, err = a.insertFenced(ctx, number, entries)
 		}
 		if rowRefused(err) {
 			rest, err = a.bisect(ctx, number, entries)
@@ -178,16 +178,16 @@ func (a *acceptance) insertNew(ctx context.Context, number int64, entries []int)
 	return rest, err
 }
 
-// insertWithoutCells inserts for a gateway that knows of no cells. Where transactions have one snapshot for all that they do, which
-// is a setting of the server, of the database or of the role, only another kind can tell whether there is a map.
-func (a *acceptance) insertWithoutCells(ctx context.Context, entries []int) (rest []int, err error) {
+// insertFenced inserts under a map, or for a gateway that knows of none. Where transactions have one snapshot for all that they do,
+// which is a setting of the server, of the database or of the role, only another kind can tell which map there is.
+func (a *acceptance) insertFenced(ctx context.Context, number int64, entries []int) (rest []int, err error) {
 	if !a.oneSnapshot.Load() {
-		if rest, err = a.insert(ctx, a.pool, 0, entries); !errors.Is(err, journal.ErrCellMap) {
+		if rest, err = a.insert(ctx, a.pool, number, entries); !errors.Is(err, journal.ErrCellMap) {
 			return rest, err
 		}
 	}
 	err = a.durably(ctx, func(tx pgx.Tx) (err error) {
-		rest, err = a.insert(ctx, tx, 0, entries)
+		rest, err = a.insert(ctx, tx, number, entries)
 		return err
 	})
 	if err == nil {

@@ -43,18 +43,24 @@ func (s *Store) storing(number int64) storing {
 	return f.storing
 }
 
-// fenceOf is a row as long as the store's newest map has that number. The row is locked for as long as the transaction lasts, and
-// read anew where it was changed since the snapshot, so that [Store.RaiseCellMap] waits for all that has passed it, and nothing
-// passes it afterwards. The number is a part of the texts, because the bodies have to stay the last parameter.
-func (s *Store) fenceOf(number int64) string {
-	return `SELECT number FROM ` + s.prefix + `cell_fence WHERE number = ` + strconv.FormatInt(number, 10) + ` FOR SHARE`
-}
+// A statement that stores passes the fence by what it reads, and holds the fence by a lock of the table: the server locks what a
+// statement names before it takes the snapshot that it is carried out with, until the transaction ends. So [Store.RaiseCellMap],
+// whose lock conflicts with that, waits for all that passed here, and whatever waited for it sees the new map. A transaction with
+// one snapshot for all that it does has an older one, and is told no: see [acceptance.insertFenced].
+const (
+	freshSnapshot = ` AND current_setting('transaction_isolation') = 'read committed'`
+	// holdsFence locks the table as FOR KEY SHARE does, and no row of it: a row that many lock at once costs a multixact for each
+	// commit. A plain read would lock it as a dump does, for which a map must not wait.
+	holdsFence = ` AND NOT EXISTS (SELECT FROM {{.}}cell_fence WHERE number < 0 FOR KEY SHARE)`
+	// noCells is a row as long as the store has no map. Who knows of no cells may only read the table.
+	noCells = `SELECT 0 AS number WHERE NOT EXISTS (SELECT FROM {{.}}cell_fence)` + freshSnapshot
+)
 
-// noCells is a row as long as the store has no map. There is nothing to lock but the table, and to name that is enough: the
-// server locks what a statement names before it takes the snapshot that it is carried out with, until the transaction ends. So a
-// first map, which has the table for itself, waits for all that passed here, and whatever waited for it sees it. A transaction
-// with one snapshot for all that it does has an older one, and is told no: see [acceptance.insertWithoutCells].
-const noCells = `SELECT 0 AS number WHERE NOT EXISTS (SELECT FROM {{.}}cell_fence) AND current_setting('transaction_isolation') = 'read committed'`
+// fenceOf is a row as long as the store's newest map has that number, which is a part of the text, because the bodies have to stay
+// the last parameter.
+func (s *Store) fenceOf(number int64) string {
+	return s.in(`SELECT number FROM {{.}}cell_fence WHERE number = ` + strconv.FormatInt(number, 10) + holdsFence + freshSnapshot)
+}
 
 // behind makes the rows that the statements store depend on a fence, and has them say if that was closed.
 func (t storing) behind(fence string) storing {
@@ -101,8 +107,8 @@ func scanCellMap(row pgx.CollectableRow) (m journal.CellMap, err error) {
 // the process that stores it stands still, or cannot be reached.
 const raiseTimeout = `SELECT set_config('lock_timeout', '3s', true), set_config('idle_in_transaction_session_timeout', '3s', true)`
 
-// RaiseCellMap implements [journal.CellKeeper]. The lock of the table conflicts with that of FOR SHARE, and unlike that of the row it
-// is given in turn: however much is being accepted, the map gets it. The first map takes the one that conflicts with all, for
+// RaiseCellMap implements [journal.CellKeeper]. The lock of the table conflicts with that of [holdsFence], and is given in turn:
+// however much is being accepted, the map gets it. The first map takes the one that conflicts with all, for
 // [noCells]; that there is a map is looked up before, because a lock that is raised within a transaction is a deadlock of two. So
 // is what refuses a first map for good: whoever tries again and again must not have everybody wait, on standbys too.
 func (s *Store) RaiseCellMap(ctx context.Context, r journal.CellRaise) error {

@@ -322,56 +322,100 @@ func accepting(s *pg.Store, r *journal.Record) <-chan answered {
 	return c
 }
 
-// The first map waits for what a gateway without cells is storing, so that what is asked for afterwards can be read; and what came
-// after the map stores nothing, although it began before that was there. By either statement, and where a transaction has one
-// snapshot for all that it does: that is taken before the server waits.
-func TestTheFirstMapFencesGatewaysWithoutCells(t *testing.T) {
+// The first map waits for what a gateway without cells is storing, and a later one for what is stored under the one before, so that
+// what is asked for afterwards can be read; and what came after the map stores nothing, although it began before that was there. By
+// either statement, and where a transaction has one snapshot for all that it does: that is taken before the server waits.
+func TestMapsFenceWhateverTransactionsSee(t *testing.T) {
 	t.Parallel()
 	for isolation, setting := range snapshots {
 		for statement, resource := range map[string]string{"plain": "", "ordered": "r"} {
-			t.Run(isolation+", "+statement, func(t *testing.T) {
-				t.Parallel()
-				dsn := pgtest.DSN(t)
-				record := func(id int64, key string) *journal.Record {
-					r := placed(id, key, 0)
-					if r.Resource = resource; resource != "" {
-						r.Ordered = r.Destinations
-					}
-					return r
-				}
-				open(t, dsn, "").Close()
-				under, after := open(t, dsn+setting+"&pool_max_conns=1", ""), open(t, dsn+setting+"&pool_max_conns=1", "")
-				for i, s := range []*pg.Store{under, after} { // which prepares the statement: the next one locks when it is carried out
-					if a := <-accepting(s, record(int64(i+1), fmt.Sprint("before_", i))); a.err != nil || a.results[0].Status != journal.Accepted {
-						t.Fatal(a)
-					}
-				}
-				raiser := open(t, dsn, "")
-				h := hold(t, dsn)
-				first := accepting(under, record(11, "under way"))
-				h.waiting("advisory", 1)
-				raised := make(chan error, 1)
-				go func() {
-					raised <- raiser.RaiseCellMap(context.Background(), journal.CellRaise{Cell: "eu", Maps: cellMaps(1)})
-				}()
-				h.waiting("relation", 1)
-				second := accepting(after, record(12, "too late"))
-				h.waiting("relation", 2)
-				h.release()
-				if a := <-first; a.err != nil || a.results[0].Status != journal.Accepted {
-					t.Errorf("what was under way: %+v", a)
-				}
-				if err := <-raised; err != nil {
-					t.Error(err)
-				}
-				if a := <-second; a.err != nil || !errors.Is(a.results[0].Err, journal.ErrNoCells) {
-					t.Errorf("what waited for the map: %+v", a)
-				}
-				if known, err := raiser.Known(t.Context(), "stripe", []string{"under way", "too late"}); err != nil || len(known) != 1 {
-					t.Errorf("on record are %v, %v", known, err)
-				}
-			})
+			for number, refused := range map[int64]error{0: journal.ErrNoCells, 1: journal.ErrCellMap} {
+				t.Run(fmt.Sprintf("%s, %s, after map %d", isolation, statement, number), func(t *testing.T) {
+					t.Parallel()
+					fences(t, setting, resource, number, refused)
+				})
+			}
 		}
+	}
+}
+
+// fences stores events under the map of that number, or under none, while the next one comes.
+func fences(t *testing.T, setting, resource string, number int64, refused error) {
+	dsn := pgtest.DSN(t)
+	record := func(id int64, key string) *journal.Record {
+		r := placed(id, key, number)
+		if r.Resource = resource; resource != "" {
+			r.Ordered = r.Destinations
+		}
+		return r
+	}
+	raiser := open(t, dsn, "")
+	if number > 0 {
+		mustRaise(t, raiser, number)
+	}
+	under, after := open(t, dsn+setting+"&pool_max_conns=1", ""), open(t, dsn+setting+"&pool_max_conns=1", "")
+	for i, s := range []*pg.Store{under, after} { // which prepares the statement: the next one locks when it is carried out
+		if a := <-accepting(s, record(int64(i+1), fmt.Sprint("before_", i))); a.err != nil || a.results[0].Status != journal.Accepted {
+			t.Fatal(a)
+		}
+	}
+	h := hold(t, dsn)
+	first := accepting(under, record(11, "under way"))
+	h.waiting("advisory", 1)
+	raised := make(chan error, 1)
+	go func() {
+		raised <- raiser.RaiseCellMap(context.Background(), journal.CellRaise{Cell: "eu", Maps: cellMaps(number + 1)})
+	}()
+	h.waiting("relation", 1)
+	second := accepting(after, record(12, "too late"))
+	h.waiting("relation", 2)
+	h.release()
+	if a := <-first; a.err != nil || a.results[0].Status != journal.Accepted {
+		t.Errorf("what was under way: %+v", a)
+	}
+	if err := <-raised; err != nil {
+		t.Error(err)
+	}
+	if a := <-second; a.err != nil || !errors.Is(a.results[0].Err, refused) {
+		t.Errorf("what waited for the map: %+v", a)
+	}
+	if known, err := raiser.Known(t.Context(), "stripe", []string{"under way", "too late"}); err != nil || len(known) != 1 {
+		t.Errorf("on record are %v, %v", known, err)
+	}
+}
+
+// What is stored under a map locks no row of the fence, of which many at once would make a multixact with each commit, and a dump
+// holds no map up.
+func TestTheFenceIsHeldWithoutItsRow(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn, "")
+	mustRaise(t, s, 1)
+	dump, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dump.Close(context.Background())
+	for _, text := range []string{`BEGIN`, `LOCK TABLE hookonce.cell_fence IN ACCESS SHARE MODE`} {
+		if _, err := dump.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	locked := func() (by string) {
+		if err := dump.QueryRow(t.Context(), `SELECT xmax::text FROM hookonce.cell_fence`).Scan(&by); err != nil {
+			t.Fatal(err)
+		}
+		return by
+	}
+	for number := int64(1); number < 3; number++ {
+		before := locked()
+		if a := <-accepting(s, placed(number, fmt.Sprint("evt_", number), number)); a.err != nil || a.results[0].Status != journal.Accepted {
+			t.Fatal(a)
+		}
+		if after := locked(); after != before {
+			t.Errorf("under map %d the row is locked by transaction %s, and was by %s", number, after, before)
+		}
+		mustRaise(t, s, number+1)
 	}
 }
 
