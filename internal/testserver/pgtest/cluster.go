@@ -138,6 +138,15 @@ func (c *Cluster) Restart() error {
 	}
 }
 
+// Log returns what the server wrote into its log from an offset on, and the offset of what comes later.
+func (c *Cluster) Log(from int64) (text string, end int64) {
+	all, err := os.ReadFile(filepath.Join(c.dir, "log"))
+	if err != nil || from > int64(len(all)) {
+		return "", from
+	}
+	return string(all[from:]), int64(len(all))
+}
+
 // Stop stops the server and returns when it is down. immediate means without a checkpoint and
 // without a word to the clients, so that the next start recovers from the log; otherwise open
 // transactions are rolled back and clients are told.

@@ -97,6 +97,11 @@ func (c *Cluster) count(sql string) (n int, err error) {
 func (c *Cluster) connected(work func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	return c.connectedWithin(ctx, work)
+}
+
+// connectedWithin is connected for as long as ctx is good.
+func (c *Cluster) connectedWithin(ctx context.Context, work func(context.Context, *pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, c.url("postgres"))
 	if err != nil {
 		return fmt.Errorf("pgtest: %w", err)

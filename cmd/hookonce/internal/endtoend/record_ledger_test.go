@@ -73,6 +73,7 @@ type accounts struct {
 	recovering atomic.Pointer[recovery]
 	mu         sync.Mutex
 	recovered  traffic.Histogram
+	own        traffic.Histogram        // of recovered, what came after the database committed again
 	worst      map[string]time.Duration // of recovered, by fault
 
 	counting, claiming *httptest.Server
@@ -86,6 +87,37 @@ type recovery struct {
 	since   time.Time // its beginning, or its end if it lasts
 	over    time.Time // its end: what is acknowledged for a request that began later counts
 	gateway int       // whose acknowledgement counts; negative: anybody's
+
+	// In nanoseconds of Unix time; 0: not yet.
+	commits  atomic.Int64   // when the database itself committed again
+	gateways []atomic.Int64 // when each acknowledged again
+
+	once         sync.Once
+	acknowledged time.Time // set before done is closed
+	done         chan struct{}
+}
+
+// everywhere returns when the last gateway acknowledged again, and whether all have.
+func (r *recovery) everywhere() (at time.Time, all bool) {
+	for i := range r.gateways {
+		t := r.gateways[i].Load()
+		if t == 0 {
+			return at, false
+		}
+		if t := time.Unix(0, t); t.After(at) {
+			at = t
+		}
+	}
+	return at, true
+}
+
+// took returns how long the recovery took, and how much of it came after the database itself committed again.
+func (r *recovery) took() (all, own time.Duration) {
+	all = r.acknowledged.Sub(r.since)
+	if at := r.commits.Load(); at != 0 {
+		own = max(0, r.acknowledged.Sub(time.Unix(0, at)))
+	}
+	return all, own
 }
 
 // newAccounts opens both destinations.
@@ -220,14 +252,25 @@ func (a *insistent) insist(n int) bool {
 func (a *accounts) acknowledged(n, gateway int, began time.Time) {
 	a.acked.set(n)
 	r := a.recovering.Load()
-	if r == nil || began.Before(r.over) || (r.gateway >= 0 && r.gateway != gateway) || !a.recovering.CompareAndSwap(r, nil) {
+	if r == nil || began.Before(r.over) {
 		return
 	}
-	took := time.Since(r.since)
+	r.gateways[gateway].CompareAndSwap(0, time.Now().UnixNano())
+	if r.gateway < 0 || r.gateway == gateway {
+		r.once.Do(func() { a.recoveredFrom(r) })
+	}
+}
+
+// recoveredFrom books a recovery.
+func (a *accounts) recoveredFrom(r *recovery) {
+	r.acknowledged = time.Now()
+	took, own := r.took()
 	a.mu.Lock()
 	a.recovered.Record(took)
+	a.own.Record(own)
 	a.worst[r.fault] = max(a.worst[r.fault], took)
 	a.mu.Unlock()
+	close(r.done)
 }
 
 // copy sends an event that was acknowledged once more: whoever takes it for new would deliver it twice.
@@ -261,8 +304,8 @@ func (a *insistent) post(door, n int, body []byte) (status int, word string, err
 	return res.StatusCode, res.Header.Get("Hookonce-Status"), err
 }
 
-// await returns when all that was acknowledged has come, or nothing came for so long.
-func (a *accounts) await(quiet time.Duration) {
+// awaitAll returns when all that was acknowledged has come, or nothing came for so long.
+func (a *accounts) awaitAll(quiet time.Duration) {
 	last, since := int64(-1), time.Now()
 	for time.Since(since) < quiet {
 		a.claims()

@@ -38,7 +38,7 @@ var (
 func TestRecord(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { newStage(t, nil).run() })
 	t.Run("postgres", func(t *testing.T) {
-		primary := pgtest.Start(t, pgtest.Options{Fsync: true, Major: *recordMajor, Settings: []string{"max_wal_size = 2GB"}})
+		primary := pgtest.Start(t, pgtest.Options{Fsync: true, Major: *recordMajor, Settings: []string{"max_wal_size = 2GB", "log_startup_progress_interval = 100ms"}})
 		newStage(t, primary).run()
 	})
 }
@@ -55,6 +55,7 @@ type stage struct {
 	pg       *replicated
 	full     func() error // fills the disk for a moment; nil: it cannot
 	faults   map[string]int
+	marks    []int64 // where the servers' logs ended when the last harm began
 }
 
 // replicated is a Postgres whose commits wait for a standby, both behind links that stay when the servers change.
@@ -260,6 +261,26 @@ func (s *stage) hang() error {
 	return resume()
 }
 
+// servers are those that run.
+func (p *replicated) servers() []*pgtest.Cluster { return []*pgtest.Cluster{p.primary, p.standby} }
+
+// probe notes when the database itself commits again, whatever the gateways do.
+func (p *replicated) probe(r *recovery) {
+	primary := p.primary
+	for {
+		select {
+		case <-r.done:
+			return
+		default:
+		}
+		if primary.Commit(10*time.Second) == nil {
+			r.commits.Store(time.Now().UnixNano())
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // promote kills the primary, has the standby take its place, and another one follow that.
 func (s *stage) promote() error {
 	if err := errors.Join(s.pg.primary.Kill(), s.pg.standby.Promote()); err != nil {
@@ -293,7 +314,7 @@ func (s *stage) run() {
 	<-sent
 	end.Stop()
 	took := time.Since(began)
-	s.await(patience)
+	s.awaitAll(patience)
 	s.judge(began, took)
 }
 
@@ -305,33 +326,90 @@ func (s *stage) adversary(sent <-chan struct{}) {
 	for _, h := range harms {
 		total += h.weight
 	}
-	for done := 0; ; done++ {
-		for s.acked.count.Load() < int64(done+1)*int64(s.n)/int64(*recordFaults+1) || s.recovering.Load() != nil {
-			select {
-			case <-sent:
-				return
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
+	for done := 0; s.await(sent, func() bool { return s.acked.count.Load() >= int64(done+1)*int64(s.n)/int64(*recordFaults+1) }); done++ {
 		time.Sleep(rand.N(50 * time.Millisecond))
 		pick := rand.IntN(total)
 		for _, h := range harms {
 			if pick -= h.weight; pick >= 0 {
 				continue
 			}
-			since := time.Now()
-			gateway, err := h.do()
-			if err != nil {
-				s.t.Fatalf("%s: %v", h.name, err)
+			if !s.harm(h, sent) {
+				return
 			}
-			s.faults[h.name]++
-			over := time.Now()
-			if h.lasts {
-				since = over
-			}
-			s.recovering.Store(&recovery{h.name, since, over, gateway})
 			break
 		}
+	}
+}
+
+// await waits until something is so, and reports false when all events were sent before.
+func (s *stage) await(sent <-chan struct{}, so func() bool) bool {
+	for !so() {
+		select {
+		case <-sent:
+			return false
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return true
+}
+
+// harm does one harm, and waits until it was recovered from. It reports false when all events were sent before.
+func (s *stage) harm(h harm, sent <-chan struct{}) bool {
+	s.tell()
+	s.marks = s.ends()
+	since := time.Now()
+	gateway, err := h.do()
+	if err != nil {
+		s.t.Fatalf("%s: %v", h.name, err)
+	}
+	s.faults[h.name]++
+	r := &recovery{fault: h.name, since: since, over: time.Now(), gateway: gateway,
+		gateways: make([]atomic.Int64, len(s.gateways)), done: make(chan struct{})}
+	if h.lasts {
+		r.since = r.over
+	}
+	s.recovering.Store(r)
+	if s.pg != nil {
+		go s.pg.probe(r)
+	}
+	select {
+	case <-r.done:
+	case <-sent:
+		return false
+	}
+	return true
+}
+
+// slow is from when on the log of a run says what the servers did in a recovery.
+const slow = 2 * time.Second
+
+// ends returns how long the servers' logs are.
+func (s *stage) ends() (ends []int64) {
+	if s.pg != nil {
+		for _, c := range s.pg.servers() {
+			_, end := c.Log(0)
+			ends = append(ends, end)
+		}
+	}
+	return ends
+}
+
+// tell writes where the time of the last recovery went.
+func (s *stage) tell() {
+	r := s.recovering.Load()
+	if r == nil {
+		return
+	}
+	all, own := r.took()
+	last, everybody := r.everywhere()
+	s.t.Logf("%s %s: recovered in %v (the harm itself: %v; after the database committed again: %v; all gateways: %v %v)", r.since.UTC().Format("15:04:05.000"),
+		r.fault, all.Round(time.Millisecond), r.over.Sub(r.since).Round(time.Millisecond), own.Round(time.Millisecond), last.Sub(r.since).Round(time.Millisecond), everybody)
+	if all < slow || s.pg == nil {
+		return
+	}
+	for i, c := range s.pg.servers() {
+		text, _ := c.Log(s.marks[i])
+		s.t.Logf("server %d:\n%s", i, text)
 	}
 }
 
