@@ -186,7 +186,21 @@ func (c *Cluster) kill(except int) error {
 	if err != nil {
 		return fmt.Errorf("pgtest: %w", err)
 	}
-	return awaitPort(c.port, false)
+	return errors.Join(awaitPort(c.port, false), c.bury(pid))
+}
+
+// bury waits until the server's process has ended, and removes the file that has its number: whoever adopted the process may
+// take its time to take note of the end, and the next server would wait for that.
+func (c *Cluster) bury(pid int) error {
+	for deadline := time.Now().Add(patience); !throwaway.Dead(pid); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("pgtest: process %d was killed, and lives", pid)
+		}
+	}
+	if err := os.Remove(filepath.Join(c.data(), "postmaster.pid")); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	return nil
 }
 
 // pid returns the process that started all others of the server.

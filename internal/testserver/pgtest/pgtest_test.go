@@ -94,6 +94,53 @@ func TestStandbyTakesOver(t *testing.T) {
 	}
 }
 
+// Commits wait for one of two standbys. The one that has more of the log is promoted, and the other follows it: what was
+// committed is there, and commits wait for that one from then on.
+func TestOneOfTwoStandbysTakesOver(t *testing.T) {
+	c := Start(t, Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
+	standbys := []*Cluster{newStandby(t, c), newStandby(t, c)}
+	if err := c.Quorum(standbys...); err != nil {
+		t.Fatal(err)
+	}
+	next, other := standbys[1], standbys[0]
+	if err := other.Deafen(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.exec(`CREATE TABLE kept ()`), c.Kill()); err != nil {
+		t.Fatal(err)
+	}
+	most, errMost := next.Received()
+	less, errLess := other.Received()
+	if most <= less || errMost != nil || errLess != nil {
+		t.Fatalf("the standby that heard all has %d bytes of the log, the deaf one %d; %v, %v", most, less, errMost, errLess)
+	}
+	if err := errors.Join(other.Follow(next), next.Promote()); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(t, next.url("postgres"), `SELECT coalesce(to_regclass('kept')::text, 'lost')`); got != "kept" {
+		t.Error(got)
+	}
+	if err := next.Commit(patience); err != nil { // for which other has to follow
+		t.Error(err)
+	}
+	if err := other.Deafen(); err != nil {
+		t.Fatal(err)
+	}
+	if next.Commit(100*time.Millisecond) == nil {
+		t.Error("a commit waited for nobody")
+	}
+}
+
+func newStandby(t *testing.T, c *Cluster) *Cluster {
+	t.Helper()
+	s, err := c.NewStandby()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 func TestPgBouncerPoolsTransactions(t *testing.T) {
 	dsn := PgBouncer(t, DSN(t))
 	conn, err := pgx.Connect(t.Context(), dsn+"&default_query_exec_mode=exec")

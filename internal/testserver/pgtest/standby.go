@@ -31,6 +31,56 @@ func (c *Cluster) Standby(t testing.TB) *Cluster {
 	return s
 }
 
+// NewStandby starts a server that follows c. c's commits wait for it if [Cluster.Quorum] says so. Close must be called.
+func (c *Cluster) NewStandby() (*Cluster, error) {
+	s, err := c.follow()
+	if err != nil {
+		return nil, fmt.Errorf("pgtest: a new standby: %w", err)
+	}
+	return s, nil
+}
+
+// Quorum has commits wait until any one standby has them on its disk: those of c, and, once they are promoted, those of
+// its standbys. Standbys that are made afterwards do likewise.
+func (c *Cluster) Quorum(standbys ...*Cluster) error {
+	for _, s := range append(standbys, c) {
+		if err := s.reload("synchronous_standby_names = 'ANY 1 (*)'"); err != nil {
+			return err
+		}
+	}
+	return c.Followed(len(standbys))
+}
+
+// Followed returns when so many standbys follow c.
+func (c *Cluster) Followed(standbys int) error {
+	return c.await(`SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'`, standbys)
+}
+
+// Follow has a standby follow another server from now on, which need not be promoted yet.
+func (c *Cluster) Follow(leader *Cluster) error { return c.reload(leader.conninfo()) }
+
+// Received returns how much of its primary's log a standby has on its disk, once that is gone. Whatever was committed while a
+// quorum of standbys was waited for, the one that has most has it.
+func (c *Cluster) Received() (bytes int, err error) {
+	if err := c.await(`SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'`, 0); err != nil {
+		return 0, err
+	}
+	return c.count(`SELECT (greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) - '0/0')::bigint`)
+}
+
+// conninfo is the setting by which a standby follows c.
+func (c *Cluster) conninfo() string {
+	return fmt.Sprintf("primary_conninfo = 'host=127.0.0.1 port=%d user=postgres'", c.port)
+}
+
+// reload changes a setting while the server runs.
+func (c *Cluster) reload(setting string) error {
+	if err := c.configure(setting); err != nil {
+		return err
+	}
+	return c.exec(`SELECT pg_reload_conf()`)
+}
+
 // follow starts a server on a copy of c's data.
 func (c *Cluster) follow() (*Cluster, error) {
 	s, err := place(c.fsync, c.programs)
@@ -38,8 +88,7 @@ func (c *Cluster) follow() (*Cluster, error) {
 		return nil, err
 	}
 	if err = c.connected(s.copyFrom(c)); err == nil {
-		err = s.configure("port = "+strconv.Itoa(s.port), "unix_socket_directories = '"+s.dir+"'", "cluster_name = 'standby'",
-			fmt.Sprintf("primary_conninfo = 'host=127.0.0.1 port=%d user=postgres'", c.port))
+		err = s.configure("port = "+strconv.Itoa(s.port), "unix_socket_directories = '"+s.dir+"'", "cluster_name = 'standby'", c.conninfo())
 	}
 	if err == nil {
 		err = s.Restart()
@@ -123,31 +172,33 @@ func write(file string, from io.Reader) error {
 // waitFor makes commits wait until s has them on its disk, and returns when s is so far.
 func (c *Cluster) waitFor(s *Cluster) error {
 	const follows = `SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'`
-	if err := c.change(`synchronous_standby_names = 'standby'`, follows, 1); err != nil {
+	err := c.reload("synchronous_standby_names = 'standby'")
+	if err == nil {
+		err = c.await(follows, 1)
+	}
+	if err != nil {
 		text, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 		return fmt.Errorf("pgtest: the standby does not follow: %w\n%s", err, text)
 	}
 	return nil
 }
 
-// change changes a setting while the server runs, and returns when the query counts as many as that leads to.
-func (c *Cluster) change(setting, query string, want int) error {
-	for _, sql := range []string{`ALTER SYSTEM SET ` + setting, `SELECT pg_reload_conf()`} {
-		if err := c.exec(sql); err != nil {
-			return err
-		}
-	}
+// await returns when a query counts so many.
+func (c *Cluster) await(query string, want int) error {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if n, err := c.count(query); err != nil || n == want {
 			return err
 		}
 	}
-	return fmt.Errorf("pgtest: waited %v after %s", patience, setting)
+	return fmt.Errorf("pgtest: waited %v for %d: %s", patience, want, query)
 }
 
-// Deafen has a standby hear nothing of its primary any more, whose commits wait from now on.
+// Deafen has a standby hear nothing of its primary any more, whose commits wait from now on unless another one hears of them.
 func (c *Cluster) Deafen() error {
-	return c.change(`primary_conninfo = ''`, `SELECT count(*) FROM pg_stat_wal_receiver`, 0)
+	if err := c.reload(`primary_conninfo = ''`); err != nil {
+		return err
+	}
+	return c.await(`SELECT count(*) FROM pg_stat_wal_receiver`, 0)
 }
 
 // Promote makes a standby a server of its own that takes writes, and returns when it does.

@@ -36,12 +36,24 @@ func SignalFamily(pid, except int, signal syscall.Signal) error {
 
 // running reports whether the process is neither stopped nor gone, on systems that have /proc; false on others.
 func running(pid int) bool {
+	state := stateOf(pid)
+	return state != "" && !strings.ContainsAny(state, "TtZX")
+}
+
+// stateOf returns the letter for what a process does, on systems that have /proc; "" on others, and for none.
+func stateOf(pid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return false
+		return ""
 	}
 	state := strings.TrimSpace(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	return state != "" && !strings.ContainsAny(state[:1], "TtZX")
+	return state[:min(1, len(state))]
+}
+
+// Dead reports whether a process has ended, also one whose parent has not taken note of that: until then it has a number. On
+// systems without /proc only one that has none is known to have ended.
+func Dead(pid int) bool {
+	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || strings.ContainsAny(stateOf(pid), "ZX")
 }
 
 // childrenOf returns the processes whose parent is pid, on systems that have /proc; none on others.

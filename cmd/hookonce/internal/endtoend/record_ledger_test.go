@@ -74,6 +74,7 @@ type accounts struct {
 	mu         sync.Mutex
 	recovered  traffic.Histogram
 	own        traffic.Histogram        // of recovered, what came after the database committed again
+	everywhere traffic.Histogram        // until all gateways acknowledged again, where that was before the next fault
 	worst      map[string]time.Duration // of recovered, by fault
 
 	counting, claiming *httptest.Server
@@ -97,18 +98,18 @@ type recovery struct {
 	done         chan struct{}
 }
 
-// everywhere returns when the last gateway acknowledged again, and whether all have.
-func (r *recovery) everywhere() (at time.Time, all bool) {
+// everywhere returns how long it took until the last gateway acknowledged again, and whether all have.
+func (r *recovery) everywhere() (took time.Duration, all bool) {
+	all = true
 	for i := range r.gateways {
-		t := r.gateways[i].Load()
-		if t == 0 {
-			return at, false
-		}
-		if t := time.Unix(0, t); t.After(at) {
-			at = t
+		at := r.gateways[i].Load()
+		if at == 0 {
+			all = false
+		} else {
+			took = max(took, time.Unix(0, at).Sub(r.since))
 		}
 	}
-	return at, true
+	return took, all
 }
 
 // took returns how long the recovery took, and how much of it came after the database itself committed again.

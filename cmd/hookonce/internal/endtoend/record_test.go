@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +37,7 @@ var (
 func TestRecord(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { newStage(t, nil).run() })
 	t.Run("postgres", func(t *testing.T) {
-		primary := pgtest.Start(t, pgtest.Options{Fsync: true, Major: *recordMajor, Settings: []string{"max_wal_size = 2GB", "log_startup_progress_interval = 100ms"}})
+		primary := pgtest.Start(t, pgtest.Options{Fsync: true, Major: *recordMajor, Settings: recordSettings()})
 		newStage(t, primary).run()
 	})
 }
@@ -55,14 +54,6 @@ type stage struct {
 	pg       *replicated
 	full     func() error // fills the disk for a moment; nil: it cannot
 	faults   map[string]int
-	marks    []int64 // where the servers' logs ended when the last harm began
-}
-
-// replicated is a Postgres whose commits wait for a standby, both behind links that stay when the servers change.
-type replicated struct {
-	primary, standby *pgtest.Cluster
-	links            [2]*cutproxy.Link
-	first            int // the link that leads to the primary
 }
 
 const recordConfig = `
@@ -128,20 +119,6 @@ func (s *stage) launch(i int) error {
 	return err
 }
 
-// replicate has a standby follow, and returns the store's connection string.
-func (s *stage) replicate(primary *pgtest.Cluster) string {
-	dsn, err := url.Parse(primary.DSN(s.t))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.pg = &replicated{primary: primary, standby: primary.Standby(s.t)}
-	s.pg.links[0] = cutproxy.NewLink(s.t, s.pg.primary.Addr())
-	s.pg.links[1] = cutproxy.NewLink(s.t, s.pg.standby.Addr())
-	dsn.Host = s.pg.links[0].Addr() + "," + s.pg.links[1].Addr()
-	dsn.RawQuery += "&target_session_attrs=read-write&connect_timeout=2"
-	return dsn.String()
-}
-
 // smallDisk puts the folder on a disk of its own, in memory, and returns what fills it for a moment; nil where this user may
 // not mount one.
 func smallDisk(t *testing.T, dir string) func() error {
@@ -180,33 +157,30 @@ type harm struct {
 	name   string
 	weight int
 	do     func() (gateway int, err error)
-	lasts  bool // until do returns: what recovers does so from then on
+	lasts  bool         // until do returns: what recovers does so from then on
+	ready  func() error // what is waited for before it; nil: nothing
 }
+
+// anybody is a harm that any gateway recovers from.
+func anybody(f func() error) func() (int, error) { return func() (int, error) { return -1, f() } }
 
 // harms are those that this run knows.
 func (s *stage) harms() []harm {
-	any := func(f func() error) func() (int, error) { return func() (int, error) { return -1, f() } }
 	one := func(f func(i int) error) func() (int, error) {
 		return func() (int, error) { i := rand.IntN(len(s.gateways)); return i, f(i) }
 	}
 	all := []harm{
-		{"gateway killed", 40, one(s.kill), false},
-		{"gateway stopped beyond its leases", 4, one(s.freeze), true},
-		{"sender cut off", 8, one(func(i int) error { return cutFor(s.doors[i]) }), true},
-		{"destination cut off", 6, any(func() error { return cutFor(s.shops[rand.IntN(2)]) }), true},
-		{"destinations answer 500", 4, any(s.sicken), true},
+		{"gateway killed", 40, one(s.kill), false, nil},
+		{"gateway stopped beyond its leases", 4, one(s.freeze), true, nil},
+		{"sender cut off", 8, one(func(i int) error { return cutFor(s.doors[i]) }), true, nil},
+		{"destination cut off", 6, anybody(func() error { return cutFor(s.shops[rand.IntN(2)]) }), true, nil},
+		{"destinations answer 500", 4, anybody(s.sicken), true, nil},
 	}
 	if s.full != nil {
-		all = append(all, harm{"disk full", 10, any(s.full), true})
+		all = append(all, harm{"disk full", 10, anybody(s.full), true, nil})
 	}
 	if s.pg != nil {
-		all = append(all,
-			harm{"backend killed", 12, any(s.killBackend), false},
-			harm{"server stopped at once", 12, any(s.restart), false},
-			harm{"server killed", 6, any(s.killServer), false},
-			harm{"server hangs", 4, any(s.hang), true},
-			harm{"store cut off", 6, any(func() error { return cutFor(s.pg.links[s.pg.first]) }), true},
-			harm{"standby promoted", 2, any(s.promote), false})
+		all = append(all, s.pg.harms()...)
 	}
 	return all
 }
@@ -238,59 +212,6 @@ func (s *stage) sicken() error {
 	s.ill.Store(true)
 	time.Sleep(rand.N(time.Second))
 	s.ill.Store(false)
-	return nil
-}
-
-// killBackend has the server end all others and recover.
-func (s *stage) killBackend() error { return s.pg.primary.KillBackend() }
-
-func (s *stage) restart() error {
-	return errors.Join(s.pg.primary.Stop(true), s.pg.primary.Restart())
-}
-
-func (s *stage) killServer() error {
-	return errors.Join(s.pg.primary.Kill(), s.pg.primary.Restart())
-}
-
-func (s *stage) hang() error {
-	resume, err := s.pg.primary.Hang()
-	if err != nil {
-		return err
-	}
-	time.Sleep(rand.N(3 * time.Second))
-	return resume()
-}
-
-// servers are those that run.
-func (p *replicated) servers() []*pgtest.Cluster { return []*pgtest.Cluster{p.primary, p.standby} }
-
-// probe notes when the database itself commits again, whatever the gateways do.
-func (p *replicated) probe(r *recovery) {
-	primary := p.primary
-	for {
-		select {
-		case <-r.done:
-			return
-		default:
-		}
-		if primary.Commit(10*time.Second) == nil {
-			r.commits.Store(time.Now().UnixNano())
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-// promote kills the primary, has the standby take its place, and another one follow that.
-func (s *stage) promote() error {
-	if err := errors.Join(s.pg.primary.Kill(), s.pg.standby.Promote()); err != nil {
-		return err
-	}
-	_ = s.pg.primary.Close() // its files; it was killed, and says so
-	s.pg.primary = s.pg.standby
-	s.pg.standby = s.pg.primary.Standby(s.t)
-	s.pg.links[s.pg.first].Lead(s.pg.standby.Addr())
-	s.pg.first = 1 - s.pg.first
 	return nil
 }
 
@@ -356,7 +277,11 @@ func (s *stage) await(sent <-chan struct{}, so func() bool) bool {
 // harm does one harm, and waits until it was recovered from. It reports false when all events were sent before.
 func (s *stage) harm(h harm, sent <-chan struct{}) bool {
 	s.tell()
-	s.marks = s.ends()
+	if h.ready != nil {
+		if err := h.ready(); err != nil {
+			s.t.Fatalf("%s: %v", h.name, err)
+		}
+	}
 	since := time.Now()
 	gateway, err := h.do()
 	if err != nil {
@@ -370,7 +295,7 @@ func (s *stage) harm(h harm, sent <-chan struct{}) bool {
 	}
 	s.recovering.Store(r)
 	if s.pg != nil {
-		go s.pg.probe(r)
+		go s.pg.probe(s.pg.primary(), r)
 	}
 	select {
 	case <-r.done:
@@ -380,38 +305,34 @@ func (s *stage) harm(h harm, sent <-chan struct{}) bool {
 	return true
 }
 
-// slow is from when on the log of a run says what the servers did in a recovery.
-const slow = 2 * time.Second
-
-// ends returns how long the servers' logs are.
-func (s *stage) ends() (ends []int64) {
-	if s.pg != nil {
-		for _, c := range s.pg.servers() {
-			_, end := c.Log(0)
-			ends = append(ends, end)
-		}
-	}
-	return ends
-}
-
-// tell writes where the time of the last recovery went.
+// tell writes where the time of the last recovery went, as far as that is known by now.
 func (s *stage) tell() {
+	logs := ""
+	if s.pg != nil {
+		logs = s.pg.logs()
+	}
 	r := s.recovering.Load()
 	if r == nil {
 		return
 	}
 	all, own := r.took()
-	last, everybody := r.everywhere()
-	s.t.Logf("%s %s: recovered in %v (the harm itself: %v; after the database committed again: %v; all gateways: %v %v)", r.since.UTC().Format("15:04:05.000"),
-		r.fault, all.Round(time.Millisecond), r.over.Sub(r.since).Round(time.Millisecond), own.Round(time.Millisecond), last.Sub(r.since).Round(time.Millisecond), everybody)
-	if all < slow || s.pg == nil {
-		return
+	everywhere, ok := r.everywhere()
+	s.mu.Lock()
+	if ok {
+		s.everywhere.Record(everywhere)
 	}
-	for i, c := range s.pg.servers() {
-		text, _ := c.Log(s.marks[i])
-		s.t.Logf("server %d:\n%s", i, text)
+	s.mu.Unlock()
+	if all < slow {
+		logs = ""
 	}
+	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+	s.t.Logf("%s %s: the harm itself took %v, recovery %v, of which %v after the database committed again; %v at all gateways (%t)\n%s",
+		r.since.UTC().Format("15:04:05.000"), r.fault, ms(r.over.Sub(r.since)), ms(all), ms(own), ms(everywhere), ok, logs)
 }
+
+// promptly is how soon gateways acknowledge once the database commits again. It takes them a tenth of a second; the rest is for a
+// machine that is busy with other tests.
+const promptly = 3 * time.Second
 
 // record is what a run came to.
 type record struct {
@@ -430,22 +351,36 @@ type record struct {
 	TakenAnew int64          `json:"taken_anew"` // copies that were taken for new
 	OtherKey  int64          `json:"other_key"`  // deliveries under another Idempotency-Key than the event's
 	Faults    map[string]int `json:"faults"`
+	Settings  []string       `json:"settings,omitempty"` // of the servers, which are not PostgreSQL's own
 	Recovery  struct {
 		traffic.Quantiles
 		Count uint64                   `json:"count"`
 		Worst map[string]time.Duration `json:"worst_ns"` // of each kind of fault
 	} `json:"recovery"` // from a fault, or the end of one that lasts, to the next acknowledgement
+	AfterStore *traffic.Quantiles `json:"after_store,omitempty"` // the part of it that came after the database committed again
+	Everywhere *traffic.Quantiles `json:"everywhere,omitempty"`  // the same to the acknowledgement of the last of all gateways
+}
+
+// command returns how such a run is made.
+func (s *stage) command() string {
+	only := "sqlite"
+	if s.pg != nil {
+		only = "postgres"
+	}
+	return fmt.Sprintf("make record ONLY=%s RECORD=%d FAULTS=%d FOR=%v MAJOR=%d", only, *recordEvents, *recordFaults, *recordTime, *recordMajor)
 }
 
 func (s *stage) judge(began time.Time, took time.Duration) {
 	r := record{Began: began.UTC().Truncate(time.Second), Machine: fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()),
-		Command: strings.Join(os.Args[1:], " "), Store: "SQLite", Seconds: int(took.Seconds()), Events: s.acked.count.Load(), Refused: s.tries.Load(),
+		Command: s.command(), Store: "SQLite", Seconds: int(took.Seconds()), Events: s.acked.count.Load(), Refused: s.tries.Load(),
 		Copies: s.copies.Load(), Repeats: s.repeats.Load(), TakenAnew: s.again.Load(), OtherKey: s.strange.Load(), Faults: s.faults}
 	if s.pg != nil {
 		var err error
-		if r.Store, err = s.pg.primary.Version(); err != nil {
+		if r.Store, err = s.pg.primary().Version(); err != nil {
 			s.t.Error(err)
 		}
+		own, everywhere := s.own.Quantiles(), s.everywhere.Quantiles()
+		r.Settings, r.AfterStore, r.Everywhere = recordSettings(), &own, &everywhere
 	}
 	lost := s.acked.missing(s.delivered)
 	r.Lost = len(lost)
@@ -461,6 +396,9 @@ func (s *stage) judge(began time.Time, took time.Duration) {
 		for i, g := range s.gateways {
 			s.t.Logf("gateway %d: %s", i, g.log)
 		}
+	}
+	if late := s.own.Max(); late > promptly {
+		s.t.Errorf("a gateway acknowledged %v after the database committed again, which may take %v", late, promptly)
 	}
 	if s.acked.count.Load() == 0 || len(s.faults) == 0 || r.Effects == 0 {
 		s.t.Errorf("nothing was tried")
