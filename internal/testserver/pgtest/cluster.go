@@ -189,7 +189,7 @@ func (c *Cluster) kill(except int) error {
 	return errors.Join(awaitPort(c.port, false), c.bury(pid))
 }
 
-// bury waits until the server's process has ended, and removes the file that has its number: whoever adopted the process may
+// bury waits until the server's process has ended, and removes the files that have its number: whoever adopted the process may
 // take its time to take note of the end, and the next server would wait for that.
 func (c *Cluster) bury(pid int) error {
 	for deadline := time.Now().Add(patience); !throwaway.Dead(pid); time.Sleep(5 * time.Millisecond) {
@@ -197,7 +197,8 @@ func (c *Cluster) bury(pid int) error {
 			return fmt.Errorf("pgtest: process %d was killed, and lives", pid)
 		}
 	}
-	if err := os.Remove(filepath.Join(c.data(), "postmaster.pid")); err != nil {
+	err := errors.Join(os.Remove(filepath.Join(c.data(), "postmaster.pid")), os.Remove(filepath.Join(c.dir, fmt.Sprintf(".s.PGSQL.%d.lock", c.port))))
+	if err != nil {
 		return fmt.Errorf("pgtest: %w", err)
 	}
 	return nil
