@@ -163,11 +163,10 @@ RECORD ?= 5000000
 FAULTS ?= 500
 FOR ?= 1h
 MAJOR ?= 0
-ONLY ?=
 
 .PHONY: record
-record: servers ## harm everything that the program stands on while RECORD events go through each store, or the one in ONLY (sqlite, postgres); two hours, or FOR for each
-	go test -count=1 -timeout 0 -v -run 'TestRecord$$/$(ONLY)' ./cmd/hookonce/internal/endtoend -record $(RECORD) -record.faults $(FAULTS) -record.for $(FOR) -record.major $(MAJOR) -record.json $(CURDIR)/docs/record.json
+record: servers ## harm everything that the program stands on while RECORD events go through each store; two hours, or FOR for each
+	go test -count=1 -timeout 0 -v -run 'TestRecord$$' ./cmd/hookonce/internal/endtoend -record $(RECORD) -record.faults $(FAULTS) -record.for $(FOR) -record.major $(MAJOR) -record.json $(CURDIR)/docs/record.json
 	go test -run TestRunsOfRecordStandInAPage ./cmd/hookonce/internal/endtoend -update
 
 .PHONY: mutants
