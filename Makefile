@@ -67,23 +67,30 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 UNWATCHED = modernc.org/sqlite/lib crypto/internal/fips140/nistec/... crypto/internal/fips140/bigmod
 WATCHED = $(UNWATCHED:%=-gcflags=%=-race=false)
 
-test: servers check ## everything CI checks
-	@$(MAKE) --jobs=2 race others TRIM=
+test: servers vetted ## everything CI checks
+	@$(MAKE) --jobs=3 race others staticcheck TRIM=
 
-# The tests of modules of their own run beside the rest, one after the other.
+# The tests of modules of their own run beside the rest, one after the other. Many tests wait for a disk, a server or a time
+# limit, so that more packages than there are cores take turns.
 .PHONY: race others
 race: export GOFLAGS = $(WATCHED)
-race: # the packages that take longest begin first, so that the end does not wait for one of them; check has vetted them all
-	go test -race -vet=off $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
+race: # the packages that take longest begin first, so that the end does not wait for one of them; they have been vetted
+	go test -race -vet=off -p $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
 others: export CGO_ENABLED = 0
 others: build oracle examples adapters browser
 	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -vet=off -count=1 $(HANGS) ./...
 
-check: export GOFLAGS = $(WATCHED) -race
-check: ## formatting, module file, vet, staticcheck
+check: vetted staticcheck ## formatting, module file, vet, staticcheck
+
+.PHONY: vetted staticcheck
+vetted: export GOFLAGS = $(WATCHED) -race
+vetted:
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
 	go mod verify
 	go vet ./...
+
+staticcheck: export GOFLAGS = $(WATCHED) -race
+staticcheck:
 	GOFLAGS= CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install $(STATICCHECK)
 	./bin/staticcheck ./...
 
@@ -163,10 +170,11 @@ RECORD ?= 5000000
 FAULTS ?= 500
 FOR ?= 1h
 MAJOR ?= 0
+ONLY ?=
 
 .PHONY: record
-record: servers ## harm everything that the program stands on while RECORD events go through each store; two hours, or FOR for each
-	go test -count=1 -timeout 0 -v -run 'TestRecord$$' ./cmd/hookonce/internal/endtoend -record $(RECORD) -record.faults $(FAULTS) -record.for $(FOR) -record.major $(MAJOR) -record.json $(CURDIR)/docs/record.json
+record: servers ## harm everything that the program stands on while RECORD events go through each store, or the one in ONLY (sqlite, postgres); two hours, or FOR for each
+	go test -count=1 -timeout 0 -v -run 'TestRecord$$/$(ONLY)' ./cmd/hookonce/internal/endtoend -record $(RECORD) -record.faults $(FAULTS) -record.for $(FOR) -record.major $(MAJOR) -record.json $(CURDIR)/docs/record.json
 	go test -run TestRunsOfRecordStandInAPage ./cmd/hookonce/internal/endtoend -update
 
 .PHONY: mutants
