@@ -155,6 +155,7 @@ type cellWorld struct {
 	number  int
 	folder  string // of the certificates, with a slash; empty: they are no files
 	log     *slog.Logger
+	change  func(*config.Config) // what the files do not say; nil: they say all
 }
 
 // testCell is one of them.
@@ -222,7 +223,11 @@ cells:
 }
 
 func (c *testCell) load() (*config.Config, error) {
-	return config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(*c.file.Load()), ReadFile: func(name string) ([]byte, error) { return c.world.files[name], nil }})
+	cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: []byte(*c.file.Load()), ReadFile: func(name string) ([]byte, error) { return c.world.files[name], nil }})
+	if err == nil && c.world.change != nil {
+		c.world.change(cfg)
+	}
+	return cfg, err
 }
 
 // start starts the gateway of a cell, with the file of this moment.

@@ -46,10 +46,14 @@ func (p *plan) planReconcile(s *config.Source) error {
 
 // reconcile begins to compare. A reload counts from the next run on.
 func (g *Gateway) reconcile() {
-	compare := schedule.New(schedule.Options{
+	o := schedule.Options{
 		Store: g.store, Ledger: onRecord{g.known}, Sources: g.reconciled, Transport: senders{g},
 		Found: g.foundMissing, Now: g.opt.Now, Logger: g.opt.strange, Registerer: g.opt.Registry,
-	})
+	}
+	if g.cells.Cells != nil {
+		o.Missing = g.store.Missing
+	}
+	compare := schedule.New(o)
 	g.reconciling.done = make(chan struct{})
 	go func() {
 		defer close(g.reconciling.done)

@@ -11,7 +11,8 @@ import (
 )
 
 // MissingKeeper is the side of a [Store] that remembers what never arrived, until it is over. [Reconciler.AdvanceMark] puts it
-// there. An event is over when its key is on record, whoever brought it, when somebody dismissed it, and when it expires.
+// there. An event is over when its key is on record, whoever brought it, when it is found to be on record in another cell, when
+// somebody dismissed it, and when it expires.
 type MissingKeeper interface {
 	// Missing returns what never arrived at a source and is not over, oldest first by the time when it was found.
 	Missing(ctx context.Context, q MissingQuery) ([]MissingEvent, error)
@@ -60,6 +61,8 @@ type Finding struct {
 	At time.Time
 	// Missing are those that are missing and were not stored. Each is once there.
 	Missing []MissingEvent
+	// Over are keys that are on record by now where the store does not see it, in another cell: what was missing of them is over.
+	Over []string
 	// Beyond is how many more there were, of which nothing is known but that they happened since From.
 	Beyond int64
 	From   time.Time

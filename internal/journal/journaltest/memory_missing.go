@@ -34,6 +34,9 @@ func (m *Memory) stands(r missingRef, e *missing, now time.Time, asked time.Time
 
 func (m *Memory) keepMissing(source string, f *journal.Finding) {
 	kept := 0
+	for _, key := range f.Over {
+		delete(m.missing, missingRef{source, key, true})
+	}
 	for r, e := range m.missing {
 		switch {
 		case !e.Expires.After(f.At), r.source == source && m.over(r):

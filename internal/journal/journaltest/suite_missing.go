@@ -29,6 +29,20 @@ func (c *suite) found(missing ...journal.MissingEvent) {
 	c.foundMore(0, missing...)
 }
 
+// over keeps that keys of a source are on record elsewhere, as a run finds that has found nothing else.
+func (c *suite) over(source string, keys ...string) {
+	c.Helper()
+	m, _, err := c.store.TakeMark(c.Context(), source, "a", c.now, c.now.Add(lease))
+	c.ok("TakeMark", err)
+	held, err := c.store.AdvanceMark(c.Context(), source, m.Token, journal.MarkAdvance{Lease: c.now.Add(lease), Found: &journal.Finding{At: c.now, Over: keys}})
+	c.ok("AdvanceMark", err)
+	if !held {
+		c.Fatal("the mark is not held")
+	}
+	_, err = c.store.ReleaseMark(c.Context(), source, m.Token, journal.MarkResult{Ended: c.now})
+	c.ok("ReleaseMark", err)
+}
+
 func (c *suite) foundMore(beyond int64, missing ...journal.MissingEvent) {
 	c.Helper()
 	m := c.takeMark("a", true)
@@ -97,6 +111,15 @@ var missingCases = []testCase{
 		c.pass(time.Hour)
 		c.purge(journal.KindIDs, 1)
 		c.missing(0)
+	}},
+	{"what is on record elsewhere is over for its source, and may be found again", func(c *suite) {
+		first := c.lost("evt_1")
+		c.found(first, c.lost("evt_2"), c.lost("evt_3"), c.lost("evt_4", withoutKey))
+		c.over("billing", "evt_2", "evt_3", "evt_4", "evt_5")
+		c.over("shop", "evt_1")
+		c.missing(0, first, c.lost("evt_4", withoutKey))
+		c.found(c.lost("evt_2"))
+		c.missing(0, first, c.lost("evt_2"), c.lost("evt_4", withoutKey))
 	}},
 	{"what is found again is the same", func(c *suite) {
 		first := c.lost("evt_1")

@@ -17,6 +17,9 @@ const stands = `m.dismissed_at IS NULL AND m.expires_at > $1 AND (m.asked_at IS 
 const overMissingSQL = `DELETE FROM {{.}}reconcile_missing m WHERE m.expires_at <= $1 OR m.source = $2 AND m.keyed
 	AND EXISTS (SELECT 1 FROM {{.}}events e WHERE e.source = m.source AND e.key = m.entry)`
 
+// overElsewhereSQL forgets what is on record in another cell.
+const overElsewhereSQL = `DELETE FROM {{.}}reconcile_missing WHERE source = $1 AND keyed AND entry = ANY ($2::text[])`
+
 const putMissingSQL = `INSERT INTO {{.}}reconcile_missing AS m (source, keyed, entry, event_type, happened_at, found_at, asked_at, reason, expires_at)
 SELECT $1::text, * FROM unnest($2::boolean[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::timestamptz[])
 ON CONFLICT (source, keyed, entry) DO UPDATE SET asked_at = coalesce(m.asked_at, excluded.asked_at),
@@ -31,6 +34,11 @@ ON CONFLICT (source, keyed, entry) DO UPDATE SET n = greatest(m.n, excluded.n), 
 func (s *Store) keepMissing(ctx context.Context, tx pgx.Tx, source string, f *journal.Finding) error {
 	if _, err := tx.Exec(ctx, s.in(overMissingSQL), f.At, source); err != nil {
 		return err
+	}
+	if len(f.Over) > 0 {
+		if _, err := tx.Exec(ctx, s.in(overElsewhereSQL), source, f.Over); err != nil {
+			return err
+		}
 	}
 	if len(f.Missing) == 0 && f.Beyond == 0 {
 		return nil

@@ -18,6 +18,9 @@ const stands = `m.dismissed_at IS NULL AND m.expires_at > ?1 AND (m.asked_at IS 
 const overMissingSQL = `DELETE FROM {{.}}reconcile_missing AS m WHERE m.expires_at <= ?1 OR m.source = ?2 AND m.keyed
 	AND EXISTS (SELECT 1 FROM {{.}}events e WHERE e.source = m.source AND e.key = m.entry)`
 
+// overElsewhereSQL forgets what is on record in another cell.
+const overElsewhereSQL = `DELETE FROM {{.}}reconcile_missing WHERE source = ?1 AND keyed AND entry = ?2`
+
 const putMissingSQL = `INSERT INTO {{.}}reconcile_missing AS m (source, keyed, entry, event_type, happened_at, found_at, asked_at, reason, expires_at)
 	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 	ON CONFLICT (source, keyed, entry) DO UPDATE SET asked_at = coalesce(m.asked_at, excluded.asked_at),
@@ -32,6 +35,11 @@ const countMissingSQL = `INSERT INTO {{.}}reconcile_missing AS m (source, keyed,
 func (s *Store) keepMissing(w *writer, source string, f *journal.Finding) error {
 	if _, err := w.once(s.in(overMissingSQL), f.At.UnixMicro(), source); err != nil {
 		return err
+	}
+	for _, key := range f.Over {
+		if _, err := w.once(s.in(overElsewhereSQL), source, key); err != nil {
+			return err
+		}
 	}
 	if len(f.Missing) == 0 && f.Beyond == 0 {
 		return nil

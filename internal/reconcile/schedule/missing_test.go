@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -83,6 +84,48 @@ func TestAskedIsOnRecord(t *testing.T) {
 		if n := len(w.server.Resent()); n < 2 {
 			t.Fatalf("it was asked for %d times", n)
 		}
+		w.missing(0, "evt_1")
+	})
+}
+
+// What was missing and is on record in another cell by now is over with the next run, also if the sender was asked for it a moment
+// ago, and also if that run fails; what nobody can be asked for stands. Without other cells nobody is asked.
+func TestWhatAnotherCellHasIsOver(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.cells = true
+		w.begun()
+		w.make("evt_1")
+		w.make("evt_2")
+		w.make("evt_3")
+		w.pass(2 * every)
+		w.missing(0, "evt_1", "evt_2", "evt_3")
+		w.arrive("evt_1")
+		w.silent(errors.New("a cell is away"))
+		w.pass(2 * every)
+		w.missing(0, "evt_1", "evt_2", "evt_3")
+		w.silent(nil)
+		w.pass(2 * every)
+		w.missing(0, "evt_2", "evt_3")
+		w.change(func(s *Source) { s.Redeliver, s.Every = true, 5*time.Minute })
+		w.make("evt_4")
+		w.pass(lag + every)
+		if n := len(w.server.Resent()); n == 0 {
+			t.Fatal("nothing was asked for")
+		}
+		w.arrive("evt_3")
+		w.arrive("evt_4")
+		w.answers(func(rw http.ResponseWriter) bool { rw.WriteHeader(http.StatusInternalServerError); return true })
+		w.pass(every)
+		w.missing(0, "evt_2")
+		w.pass(2 * journal.AskedGrace)
+		w.missing(0, "evt_2")
+	})
+	bubble(t, func(w *world) {
+		w.begun()
+		w.make("evt_1")
+		w.pass(2 * every)
+		w.arrive("evt_1")
+		w.pass(2 * every)
 		w.missing(0, "evt_1")
 	})
 }

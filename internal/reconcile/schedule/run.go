@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -120,6 +122,7 @@ func (s *Schedule) record(ctx context.Context, src *Source, mark journal.Mark, f
 	default:
 		// What is missing is on record before the mark passes it, and also after a run that failed.
 		advance := journal.MarkAdvance{Lease: now.Add(leaseTime), Found: finding(src, r, now)}
+		s.close(ctx, src.Name, advance.Found)
 		if err != nil {
 			result.Error = err.Error()
 		} else {
@@ -133,6 +136,38 @@ func (s *Schedule) record(ctx context.Context, src *Source, mark journal.Mark, f
 	if s.release(ctx, src.Name, mark.Token, result) {
 		s.metrics.standing(src.Name, mark)
 	}
+}
+
+// close finds what was missing and is on record by now where the store does not see it. What nobody can be asked for stands until
+// the next run.
+func (s *Schedule) close(ctx context.Context, source string, f *journal.Finding) {
+	if s.opt.Missing == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(journal.Deciding(ctx), askTime)
+	defer cancel()
+	// What the sender was asked for a moment ago stands too, as of later.
+	all, err := s.opt.Missing(ctx, journal.MissingQuery{Source: source, Now: f.At.Add(journal.AskedGrace), Limit: journal.MaxMissing})
+	if err != nil {
+		s.opt.Logger.Warn("reconcile: it could not be read what is missing at a source, so that what another cell has of it is not closed", "source", source, "error", err)
+		return
+	}
+	var keys []string
+	for i := range all {
+		if all[i].Key != "" {
+			keys = append(keys, all[i].Key)
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	known, err := s.opt.Ledger.Known(ctx, source, keys)
+	if err != nil {
+		s.opt.Logger.Warn("reconcile: no cell could be asked whether it has by now what was missing at a source", "source", source, "error", err)
+		return
+	}
+	f.Over = slices.Sorted(maps.Keys(known))
+	f.Missing = slices.DeleteFunc(f.Missing, func(m journal.MissingEvent) bool { _, over := known[m.Key]; return over })
 }
 
 // finding is what is missing after a run: what it could store is on record, and nobody can say more of an event without a key that

@@ -69,6 +69,9 @@ type Options struct {
 	Ledger reconcile.Ledger
 	// Sources returns those that are to be compared now. It is asked every second.
 	Sources func() []Source
+	// Missing returns what stands of a source as missing, for a store that does not see all that is over, because the ledger knows
+	// of other cells too: each run asks the ledger for it again. Nil: the store sees it.
+	Missing func(ctx context.Context, q journal.MissingQuery) ([]journal.MissingEvent, error)
 	// Found is told of a run that found, recovered or could not recover something. Nil: nobody is.
 	Found func(ctx context.Context, source string, n News)
 	// Transport carries the requests. Default: [http.DefaultTransport].

@@ -42,6 +42,8 @@ type world struct {
 	mu     sync.Mutex
 	source Source
 	known  map[string]bool
+	cells  bool  // the store does not see what is on record
+	away   error // of who is asked what is on record
 	log    bytes.Buffer
 	answer func(http.ResponseWriter) bool // takes the place of the sender's, if it reports so; nil: none does
 }
@@ -74,7 +76,7 @@ type gateway struct {
 // start starts a gateway, which the end of the test stops.
 func (w *world) start() *gateway {
 	g := &gateway{metrics: prometheus.NewRegistry()}
-	g.Schedule = New(Options{
+	o := Options{
 		Store: w.store, Ledger: w, Transport: w.server, Now: time.Now, Registerer: g.metrics, Logger: slog.New(slog.NewTextHandler(w, nil)),
 		Sources: func() []Source {
 			w.mu.Lock()
@@ -89,7 +91,11 @@ func (w *world) start() *gateway {
 			}
 			w.found = append(w.found, n)
 		},
-	})
+	}
+	if w.cells {
+		o.Missing = w.store.Missing
+	}
+	g.Schedule = New(o)
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan struct{})
 	go func() {
@@ -126,6 +132,9 @@ func (w *world) Write(p []byte) (int, error) {
 func (w *world) Known(_ context.Context, source string, keys []string) (map[string]reconcile.Known, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.away != nil {
+		return nil, w.away
+	}
 	found := map[string]reconcile.Known{}
 	for _, key := range keys {
 		if w.known[key] {
@@ -161,6 +170,13 @@ func (w *world) arrive(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.known[id] = true
+}
+
+// silent has nobody say what is on record, for a reason; nil: they do.
+func (w *world) silent(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.away = err
 }
 
 func (w *world) has(id string) bool {

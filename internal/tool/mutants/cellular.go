@@ -30,4 +30,8 @@ var cellular = []mutant{
 		"p.of.TakeBeside(n, already)",
 		"p.of.TakeBeside(n, 0*already)",
 		[]test{{"./internal/cells", "TestSourcesLeaveRoomToOthers"}}},
+	{"what-another-cell-has-stays-missing", "cells: what never arrived stays listed although another cell has it on record", "internal/reconcile/schedule/run.go",
+		"f.Over = slices.Sorted(maps.Keys(known))",
+		"f.Over = slices.Sorted(maps.Keys(known))[:0]",
+		[]test{{"./internal/reconcile/schedule", "TestWhatAnotherCellHasIsOver"}}},
 }
