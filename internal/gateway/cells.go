@@ -78,6 +78,9 @@ func (p *plan) byScope(s *ingest.Source) bool {
 	})
 }
 
+// What a listener takes, another cell takes of this one: see [cells.MaxFields].
+const _ = uint(cells.MaxFields - maxHeaderLines)
+
 // maxCellConnections is how many connections other cells may have: their certificates are signed by ours.
 const maxCellConnections = 1024
 

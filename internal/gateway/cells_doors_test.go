@@ -75,25 +75,21 @@ func resourceOf(t *testing.T, from, want *testCell) string {
 	return ""
 }
 
-// After a reload with another CA, whoever came with a certificate of the former one is answered nothing any more, on the
-// connections that he has.
-func TestCellsEndWhatAFormerCASigned(t *testing.T) {
-	t.Parallel()
-	w := newCellWorld(t, newSink(t).URL, 1, 0)
-	w.startAll()
-	a := w.cells[0]
+// linker returns what connects to a cell as another one does, under any name, with the certificates of this moment.
+func (w *cellWorld) linker(t *testing.T, c *testCell) func(from string) (net.Conn, *bufio.Reader, error) {
+	t.Helper()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(w.files["ca.pem"])
 	pair, err := tls.X509KeyPair(w.files["cert.pem"], w.files["key.pem"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := func() (net.Conn, *bufio.Reader, error) {
-		conn, err := tls.Dial("tcp", a.gateway.CellAddr().String(), &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}})
+	return func(from string) (net.Conn, *bufio.Reader, error) {
+		conn, err := tls.Dial("tcp", c.gateway.CellAddr().String(), &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}})
 		if err != nil {
 			return nil, nil, err
 		}
-		fmt.Fprintf(conn, "GET /cells/link HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: hookonce-cells/2\r\nHookonce-Cell-From: b\r\n\r\n")
+		fmt.Fprintf(conn, "GET /cells/link HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: hookonce-cells/2\r\nHookonce-Cell-From: %s\r\n\r\n", from)
 		in := bufio.NewReader(conn)
 		r, err := http.ReadResponse(in, nil)
 		if err == nil && r.StatusCode != 101 {
@@ -101,7 +97,17 @@ func TestCellsEndWhatAFormerCASigned(t *testing.T) {
 		}
 		return conn, in, err
 	}
-	conn, in, err := link()
+}
+
+// After a reload with another CA, whoever came with a certificate of the former one is answered nothing any more, on the
+// connections that he has.
+func TestCellsEndWhatAFormerCASigned(t *testing.T) {
+	t.Parallel()
+	w := newCellWorld(t, newSink(t).URL, 1, 0)
+	w.startAll()
+	a := w.cells[0]
+	link := w.linker(t, a)
+	conn, in, err := link("b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +116,7 @@ func TestCellsEndWhatAFormerCASigned(t *testing.T) {
 	if _, err := a.gateway.Reload(t.Context(), "another CA"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := link(); err == nil {
+	if _, _, err := link("b"); err == nil {
 		t.Error("a new connection is taken")
 	}
 	conn.SetReadDeadline(time.Now().Add(7 * time.Second)) // before it is given up because it says nothing

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -345,10 +346,19 @@ func (w *cellWorld) owner(source, key string) *testCell {
 
 // postTo signs a body for a source and posts it to a cell.
 func (w *cellWorld) postTo(client *http.Client, c *testCell, source string, body []byte) (reply, error) {
+	res, err := w.exchange(client, c, source, nil, body)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: res.StatusCode, verdict: res.Header.Get("Hookonce-Status"), retry: res.Header.Get("Retry-After")}, nil
+}
+
+// exchange signs a body for a source, posts it to a cell with header fields, and returns the answer, whose body was read.
+func (w *cellWorld) exchange(client *http.Client, c *testCell, source string, fields http.Header, body []byte) (*http.Response, error) {
 	s := config.DefaultSource()
 	cfg, err := c.load()
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	for _, of := range cfg.Sources {
 		if of.Name == source {
@@ -357,24 +367,25 @@ func (w *cellWorld) postTo(client *http.Client, c *testCell, source string, body
 	}
 	p, err := s.NewProvider()
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	r := &hookonce.Request{Method: http.MethodPost, Header: http.Header{}, Body: body, Now: time.Now()}
 	if err := p.Sign(r); err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	req, err := http.NewRequest(http.MethodPost, "http://"+c.gateway.Addr().String()+"/in/"+source, bytes.NewReader(body))
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	req.Header = r.Header
+	maps.Copy(req.Header, fields)
 	res, err := client.Do(req)
 	if err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	defer res.Body.Close()
 	_, err = io.Copy(io.Discard, res.Body)
-	return reply{status: res.StatusCode, verdict: res.Header.Get("Hookonce-Status"), retry: res.Header.Get("Retry-After")}, err
+	return res, err
 }
 
 // insistTo posts to a cell, again after a retryable 503 and when the connection breaks, as senders do, if that took a while: on a

@@ -1,18 +1,22 @@
 package ingest_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/callmux"
 	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/quota"
 )
 
 // maps is the side of a store that keeps maps of cells.
@@ -105,6 +109,69 @@ func TestWhatIsStoredIsNotPlacedAgain(t *testing.T) {
 		}
 		if len(times) != 600 || len(j.events) != 600 {
 			t.Errorf("a map after %d commits: of 600 events %d are stored, %d times", after, len(times), len(j.events))
+		}
+	}
+}
+
+// owner is the cell b, which answers whatever it is handed in one way.
+type owner struct{ server *callmux.Server }
+
+func newOwner(t *testing.T, answer []byte) *owner {
+	o := &owner{server: callmux.NewServer(func(_ context.Context, _ time.Duration, said []byte) []byte {
+		if said[0] == 'k' {
+			return []byte("a{}")
+		}
+		return answer
+	})}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := o.server.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return o
+}
+
+// RoundTrip connects to it.
+func (o *owner) RoundTrip(r *http.Request) (*http.Response, error) {
+	near, far := net.Pipe()
+	var room quota.Pool
+	room.Resize(1<<20, true)
+	go o.server.Serve(far, bufio.NewReader(far), func(string) callmux.Memory { return room.Share() }, nil)
+	return &http.Response{StatusCode: http.StatusSwitchingProtocols, Body: near, Request: r}, nil
+}
+
+// An answer of the owner that does not say of each event what became of it is no acknowledgement, of a request that is handed on and
+// of one that is divided; and nothing is stored of the latter, whose events without a key could not be recognised.
+func TestAnswersThatCountOtherEventsAreRefused(t *testing.T) {
+	t.Parallel()
+	one, two := `{"id":"evt_1"}`, `[{"id":"evt_1"},{"type":"without a key"}]`
+	for counts, want := range map[string]int{"1,0,0,0,0": 200, "0,1,0,0,0": 200, "0,0,0,0,0": 503, "2,0,0,0,0": 503, "0": 503} {
+		for _, body := range []string{one, two} {
+			m := new(maps)
+			answer := append([]byte{'a', 200 | 0x80, 1, byte(len(counts))}, counts...) // 200 is two bytes
+			o := newOwner(t, append(answer, 0))
+			c, err := cells.Open(context.Background(), cells.Options{
+				Self: "a", Store: m, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Peers: o,
+				Known:      func(context.Context, string, []string) (map[string]journal.Known, error) { return nil, nil },
+				Remembered: func(string) time.Duration { return time.Hour },
+				Configured: cells.Configured{Number: 1, Cells: []cells.Cell{{Name: "a", URL: "https://a"}, {Name: "b", URL: "https://b", Weight: 1}}, Sources: []string{"billing"}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.Close)
+			j := &moving{maps: m, after: 1 << 30, t: t}
+			g := newGate(t, func(o *ingest.Options) { o.Cells, o.Journal = c, j })
+			w := g.send("billing", body)
+			stored := 0
+			if body == two && want == 200 {
+				stored = 1
+			}
+			if w.Code != want || len(j.events) != stored {
+				t.Errorf("the owner counts %s of %s: %d %s, and %d events are stored here; want %d, and %d", counts, body, w.Code, w.Body, len(j.events), want, stored)
+			}
 		}
 	}
 }
