@@ -58,12 +58,19 @@ func (c *Clause) arg(v any) string {
 
 func (c *Clause) where(condition string) { c.conditions = append(c.conditions, condition) }
 
-// to is the condition that a row is about the destination, if one is named.
+// to is the condition that a row is about the destination, or to any if none is named.
 func (c *Clause) to(table, destination string) string {
 	if destination == "" {
-		return ""
+		return "1 = 1"
 	}
-	return ` AND ` + table + `.destination = ` + c.arg(destination)
+	return table + `.destination = ` + c.arg(destination)
+}
+
+// of is the condition that the event has a row in the table, called as, for which the condition is true. The event's rows are in
+// a subquery of their own, so that PostgreSQL looks for them event by event: of a join, it may go through all that fails for
+// each, because it takes that for one row until it has counted it.
+func (c *Clause) of(table, as, condition string) string {
+	return `EXISTS (SELECT 1 FROM (SELECT * FROM {{.}}` + table + ` WHERE event_id = e.id) ` + as + ` WHERE ` + condition + `)`
 }
 
 // open is the condition that a delivery is in one of the states, goes to the destination of the filter, and failed for
@@ -76,7 +83,7 @@ func (c *Clause) open(f *journal.Filter, states []journal.State) string {
 	for i, state := range states {
 		marks[i] = c.arg(string(state))
 	}
-	condition := `d.state IN (` + strings.Join(marks, ", ") + `)` + c.to("d", f.Destination)
+	condition := `d.state IN (` + strings.Join(marks, ", ") + `) AND ` + c.to("d", f.Destination)
 	if f.ByError() { // in words by which the index of these is found
 		condition += ` AND d.state IN ('failed', 'dead')`
 	}
@@ -135,7 +142,7 @@ func (d *Dialect) matching(f *journal.Filter, order string) *Search {
 		e.where(`(e.resource = ` + e.arg(f.Resource) + ` OR ` + d.Position + `(e.resource, ` + e.arg(journal.ResourcePart(f.Resource)) + `) > 0)`)
 	}
 	if f.Seen != "" {
-		e.where(`EXISTS (SELECT 1 FROM {{.}}sightings g WHERE g.event_id = e.id AND g.kind = ` + e.arg(string(f.Seen)) + `)`)
+		e.where(e.of("sightings", "g", `g.kind = `+e.arg(string(f.Seen))))
 	}
 	if f.Seen != "" && f.Seen != journal.ReceiptDuplicate { // of which there are few
 		s.within("{{.}}sightings g", "g.event_id", func(c *Clause) { c.where(`g.kind = ` + c.arg(string(f.Seen))) })
@@ -164,7 +171,7 @@ func (s *Search) Beside() *Clause {
 // deliveries narrows the search to events with an open delivery in one of the states, and to the destination and the
 // errors of the filter.
 func (s *Search) deliveries(f *journal.Filter, states []journal.State) {
-	s.Events.where(`EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = e.id AND ` + s.Events.open(f, states) + `)`)
+	s.Events.where(s.Events.of("deliveries", "d", s.Events.open(f, states)))
 	s.within("{{.}}deliveries d", "d.event_id", func(c *Clause) { c.where(c.open(f, states)) })
 }
 
@@ -176,12 +183,12 @@ func (s *Search) state(f *journal.Filter) {
 	}
 	e := &s.Events
 	if f.State == journal.Done {
-		e.where(`NOT EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = e.id` + e.to("d", f.Destination) + `)`)
+		e.where(`NOT ` + e.of("deliveries", "d", e.to("d", f.Destination)))
 	}
 	if f.Destination != "" {
-		ever := `EXISTS (SELECT 1 FROM {{.}}deliveries d WHERE d.event_id = e.id` + e.to("d", f.Destination) + `)`
+		ever := e.of("deliveries", "d", e.to("d", f.Destination))
 		for _, table := range s.dialect.Attempts {
-			ever += ` OR EXISTS (SELECT 1 FROM {{.}}` + table + ` a WHERE a.event_id = e.id` + e.to("a", f.Destination) + `)`
+			ever += ` OR ` + e.of(table, "a", e.to("a", f.Destination))
 		}
 		e.where(`(` + ever + `)`)
 	}
