@@ -149,7 +149,7 @@ engines: ## PostgreSQL under Patroni, MariaDB Galera and Redis Cluster, each ENG
 	go test -count=1 -timeout 10m -run 'Cluster' -v ./redisstore ./internal/testserver/redistest
 
 .PHONY: cells
-cells: servers ## three cells, on PostgreSQL 15, 16 or 17, and 18, killed, parted and moved under load, and one lost, for five minutes
+cells: servers ## three cells, on PostgreSQL 15, 16 or 17, and 18, each with a standby that takes over, killed, parted and moved under load, and one lost, for five minutes
 	@./scripts/install-servers versions
 	go test -count=1 -timeout 20m -run TestCellsUnderFire -v ./internal/gateway -cells 5m
 

@@ -70,10 +70,32 @@ func cellProcess(path string) {
 	os.Exit(0)
 }
 
+// standbysFrom is how long cells have to be harmed that each gets a standby, which takes over once.
+const standbysFrom = time.Minute
+
+// database is the server of a cell, which a standby may follow.
+type database struct {
+	*pgtest.Cluster
+	standby *pgtest.Cluster // that its commits wait for; nil: there is none, or it has taken over
+}
+
+// harm kills the server, and has it come back, or for good, and its standby take over. It reports whether that did.
+func (d *database) harm() (promoted bool, err error) {
+	if err = d.Stop(true); err != nil {
+		return false, err
+	}
+	if d.standby == nil || rand.IntN(3) > 0 {
+		return false, d.Restart()
+	}
+	err = d.standby.Promote()
+	d.Cluster, d.standby = d.standby, nil
+	return true, err
+}
+
 // victim is a cell in a process and on a server of its own.
 type victim struct {
 	*testCell
-	cluster *pgtest.Cluster
+	cluster *database
 	path    string
 	ahead   time.Duration
 	address atomic.Pointer[string] // that senders post to
@@ -134,6 +156,8 @@ type torture struct {
 	stop    chan struct{}
 	next    atomic.Int64
 	busy    sync.WaitGroup
+
+	promoted int // standbys
 
 	mu    sync.Mutex
 	acked map[string]bool // by key
@@ -254,11 +278,12 @@ func (w *torture) harm(what int) {
 		v.kill()
 		v.launch(w.t)
 	case 1:
-		if err := v.cluster.Stop(true); err != nil {
+		promoted, err := v.cluster.harm()
+		if err != nil {
 			w.t.Error(err)
 		}
-		if err := v.cluster.Restart(); err != nil {
-			w.t.Error(err)
+		if promoted {
+			w.promoted++
 		}
 	case 2:
 		v.gate.set(true)
@@ -362,8 +387,13 @@ func newTorture(t *testing.T, app *sink) *torture {
 		}
 	}
 	for i, ahead := range []time.Duration{0, 50 * time.Second, -50 * time.Second} {
-		cluster := pgtest.Start(t, pgtest.Options{Major: majorOfCell(t, i)})
-		c := &testCell{world: w.cellWorld, name: string(rune('a' + i)), dsn: cluster.DSN(t), gate: newGate(t)}
+		cluster := &database{Cluster: pgtest.Start(t, pgtest.Options{Major: majorOfCell(t, i)})}
+		dsn := cluster.DSN(t)
+		if *cellsFor >= standbysFrom {
+			cluster.standby = cluster.Standby(t)
+			dsn = cluster.Either(dsn, cluster.standby)
+		}
+		c := &testCell{world: w.cellWorld, name: string(rune('a' + i)), dsn: dsn, gate: newGate(t)}
 		w.cells = append(w.cells, c)
 		w.victims = append(w.victims, &victim{testCell: c, cluster: cluster, path: w.folder + c.name + ".yaml", ahead: ahead})
 	}
@@ -421,8 +451,8 @@ func TestCellsUnderFire(t *testing.T) {
 	w.busy.Wait()
 	on := w.recorded(w.victims...)
 	lost, doubled := w.account(on, w.acked)
-	t.Logf("%d events acknowledged; %d kills of gateways, %d of databases, %d partitions, %d delays, %d maps; lost %d, doubled %d",
-		len(w.acked), did[0], did[1], did[2], did[3], did[4], len(lost), len(doubled))
+	t.Logf("%d events acknowledged; %d kills of gateways, %d of databases, %d of them for good, %d partitions, %d delays, %d maps; lost %d, doubled %d",
+		len(w.acked), did[0], did[1], w.promoted, did[2], did[3], did[4], len(lost), len(doubled))
 	requests, unknown := w.histories.check(t)
 	t.Logf("%d requests of %d keys have a history with one claim each; what became of %d of them nobody was told", requests, len(w.histories.of), unknown)
 	if len(lost)+len(doubled) > 0 {
