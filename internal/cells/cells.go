@@ -83,7 +83,7 @@ type Cells struct {
 	server  *callmux.Server
 	room    quota.Pool // of what other cells hand on
 
-	changing sync.Mutex // of the state
+	changing chan struct{} // has whoever changes the state, which may wait for the store
 	mu       sync.Mutex
 	reached  map[string]error // what came of the last exchange with a cell
 	said     string           // of the configuration, in the log
@@ -104,7 +104,7 @@ func Open(ctx context.Context, o Options) (*Cells, error) {
 // read returns a cell with the maps of its store.
 func read(ctx context.Context, o Options) (*Cells, error) {
 	c := &Cells{opt: o, client: &http.Client{Transport: o.Peers, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		reached: map[string]error{}, links: map[string]*callmux.Client{}, shares: map[string]*share{}}
+		changing: make(chan struct{}, 1), reached: map[string]error{}, links: map[string]*callmux.Client{}, shares: map[string]*share{}}
 	c.server = callmux.NewServer(c.serveCall)
 	c.Fit(o.MaxBody)
 	c.metrics = newMetrics()
@@ -231,8 +231,12 @@ func (c *Cells) raise(ctx context.Context, maps []journal.CellMap, first []Cell)
 
 // Refresh goes by the maps that are in the store now.
 func (c *Cells) Refresh(ctx context.Context) error {
-	c.changing.Lock()
-	defer c.changing.Unlock()
+	select {
+	case c.changing <- struct{}{}:
+		defer func() { <-c.changing }()
+	case <-ctx.Done(): // or all that come while the store stands still would wait for each other's patience
+		return context.Cause(ctx)
+	}
 	r, err := c.opt.Store.CellRecord(ctx)
 	if err != nil {
 		return err

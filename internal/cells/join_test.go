@@ -36,7 +36,7 @@ func (k *keeper) RaiseCellMap(_ context.Context, r journal.CellRaise) error {
 // newCell returns a cell, and its log.
 func newCell(self string, k *keeper) (*Cells, *strings.Builder) {
 	log := new(strings.Builder)
-	c := &Cells{metrics: newMetrics(), reached: map[string]error{}, opt: Options{
+	c := &Cells{metrics: newMetrics(), changing: make(chan struct{}, 1), reached: map[string]error{}, opt: Options{
 		Self: self, Store: k, Now: time.Now, Logger: slog.New(slog.NewTextHandler(log, nil)),
 	}}
 	c.state.Store(&state{chain: new(Chain)})
@@ -106,5 +106,44 @@ func TestConflictsOfTheStoreAreTold(t *testing.T) {
 	cell.upkeep(t.Context())
 	if !strings.Contains(log.String(), "map 2 does not follow map 1") {
 		t.Errorf("the log says %q", log)
+	}
+}
+
+// still is a store that stands still.
+type still struct {
+	keeper
+	asked, goes chan struct{}
+}
+
+func (s *still) CellRecord(context.Context) (journal.CellRecord, error) {
+	s.asked <- struct{}{}
+	<-s.goes
+	return s.record, nil
+}
+
+// Whoever reads the maps while another one waits for the store waits for as long as it can, and not for the store.
+func TestNobodyWaitsForWhoWaits(t *testing.T) {
+	t.Parallel()
+	s := &still{asked: make(chan struct{}, 1), goes: make(chan struct{})}
+	c, _ := newCell("a", &s.keeper)
+	c.opt.Store = s
+	first, second := make(chan error, 1), make(chan error, 1)
+	go func() { first <- c.Refresh(t.Context()) }()
+	<-s.asked
+	gone, cancel := context.WithCancelCause(t.Context())
+	go func() { second <- c.Refresh(gone) }()
+	over := errors.New("it has waited long enough")
+	cancel(over)
+	select {
+	case err := <-second:
+		if !errors.Is(err, over) {
+			t.Errorf("%v, want %v", err, over)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits for who waits")
+	}
+	close(s.goes)
+	if err := <-first; err != nil {
+		t.Error(err)
 	}
 }

@@ -59,10 +59,25 @@ func (p *plan) planCells() {
 	}
 	c.peers = &http.Transport{
 		TLSClientConfig: client, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 5 * time.Second,
-		DialContext: (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		DialContext: (&net.Dialer{Timeout: cellDialTimeout, KeepAlive: 15 * time.Second}).DialContext,
 	}
 	c.server = client.Clone()
 	c.server.ClientCAs, c.server.ClientAuth = client.RootCAs, tls.RequireAndVerifyClientCert
+}
+
+// cellDialTimeout is how long a connection to another cell may take.
+const cellDialTimeout = 3 * time.Second
+
+// over has connections to other cells made by dial. Nil: by TCP.
+func (c *cellPlan) over(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+	if c.peers == nil || dial == nil {
+		return
+	}
+	c.peers.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, cellDialTimeout)
+		defer cancel()
+		return dial(ctx, network, address)
+	}
 }
 
 // byScope reports whether events of a source that are about the same have to be in one cell.

@@ -31,6 +31,7 @@ func OpenCells(ctx context.Context, cfg *config.Config, o Options) (*CellsBeside
 	if err != nil {
 		return nil, err
 	}
+	p.cell.over(o.Dial)
 	s, _, err := openStore(ctx, p.store, o)
 	if err != nil {
 		return nil, err

@@ -138,6 +138,7 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
+	wired.cell.over(g.opt.Dial)
 	g.wired.Store(wired)
 	if g.tracer, err = newTracer(ctx, &wired.plan, g.opt); err != nil {
 		return err
@@ -419,6 +420,7 @@ func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	wired.cell.over(g.opt.Dial)
 	if (wired.adminTLS == nil) != (g.wired.Load().adminTLS == nil) {
 		return nil, &RestartError{[]string{"admin_tls"}} // connections that are there go on as they began
 	}

@@ -39,8 +39,11 @@ type observing struct {
 }
 
 // open opens the record of sources in mode observe. It asks nothing of the store. Where no source is observed
-// any more, what is on record is forgotten in time.
+// any more, what is on record is forgotten in time. Nothing is opened beside a store that was given: see [Options].
 func (o *observing) open(in storePlan, keep func(source string) time.Duration) (err error) {
+	if o.opt.Store != nil {
+		return nil
+	}
 	if o.store, err = openObservations(in, false); err != nil {
 		return explain(in.Store, err)
 	}

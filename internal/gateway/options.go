@@ -38,8 +38,8 @@ type Options struct {
 	Level *slog.LevelVar
 	// Watcher is told what becomes of every request and every attempt, as it happens. Default: nobody is.
 	Watcher Watcher
-	// Listen binds an address, and Dial connects to one of a destination's. Default: TCP. With a Dial of its own nothing asks
-	// which addresses may be connected to.
+	// Listen binds an address, and Dial connects to one of a destination's or of another cell's. Default: TCP. With a Dial of its
+	// own nothing asks which addresses may be connected to.
 	Listen func(network, address string) (net.Listener, error)
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	// Store opens the journal's store, in place of the configured one. What needs a database (the tables of the library,

@@ -26,6 +26,8 @@ type Memory struct {
 	// Exclusive makes Orphans hand back everything that is processing, as a store does that is
 	// locked to one process. Set it before the store is used.
 	Exclusive bool
+	// Now is the clock of the database, in what it says of cells. Nil: [time.Now]. Set it before the store is used.
+	Now func() time.Time
 
 	mu         sync.Mutex
 	closed     bool
@@ -38,6 +40,7 @@ type Memory struct {
 	answers    map[target]journal.Response
 	marks      map[string]*journal.Mark
 	missing    map[missingRef]*missing
+	cells      cellBook
 	records
 	talliers
 	journal.AlertMemory

@@ -18,6 +18,10 @@ func (m *Memory) Accept(ctx context.Context, batch []*journal.Record, now, lease
 	}
 	results := make([]journal.Result, len(batch))
 	for i, e := range batch {
+		if err := m.fenced(e, batch[:i], results); err != nil {
+			results[i].Err = err
+			continue
+		}
 		results[i] = m.accept(e, batch[:i], now, lease)
 	}
 	return results, nil
@@ -29,6 +33,9 @@ func (m *Memory) accept(e *journal.Record, before []*journal.Record, now, lease 
 	}
 	if id, ok := m.keys[ref{e.Source, e.Key}]; ok && e.Key != "" && !m.release(id, e, before) {
 		return m.again(id, e, now)
+	}
+	if e.CellMap == journal.CopiesOnly {
+		return journal.Result{Err: journal.ErrCellMap}
 	}
 	if m.Refuse != nil {
 		if err := m.Refuse(e); err != nil {

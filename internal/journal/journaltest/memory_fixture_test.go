@@ -52,4 +52,5 @@ func memoryFixture(t testing.TB) *Fixture {
 }
 
 func TestMemory(t *testing.T)           { Run(t, memoryFixture) }
+func TestMemoryCells(t *testing.T)      { RunCells(t, memoryFixture) }
 func TestMemoryConcurrent(t *testing.T) { RunConcurrent(t, memoryFixture) }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
@@ -37,99 +38,15 @@ func mustRaise(t testing.TB, s *pg.Store, numbers ...int64) {
 	}
 }
 
-// Maps are kept by number without a gap, and one that is there never changes.
-func TestCellMaps(t *testing.T) {
+// TestCells holds the store to the contract of cells, in the modes that send most texts in other ways.
+func TestCells(t *testing.T) {
 	t.Parallel()
-	s := open(t, pgtest.DSN(t), "")
-	ctx := t.Context()
-	mustRaise(t, s, 4, 5)
-	if err := s.RaiseCellMap(ctx, journal.CellRaise{Cell: "eu", Maps: cellMaps(7)}); !errors.Is(err, journal.ErrCellMap) {
-		t.Errorf("a map that does not follow: %v", err)
-	}
-	audit := &journal.Audit{At: time.Now(), By: "test", Reason: "lost", Action: journal.ActionForgetCell, Filter: "us"}
-	other := cellMaps(5, 6)
-	other[0].Content = "other"
-	if err := s.RaiseCellMap(ctx, journal.CellRaise{Cell: "eu", Maps: other, Audit: audit}); !errors.Is(err, journal.ErrOtherCellMap) {
-		t.Errorf("what follows another map 5 than the store's: %v", err)
-	}
-	if err := s.RaiseCellMap(ctx, journal.CellRaise{Cell: "us", Maps: cellMaps(5, 6), Audit: audit}); !errors.Is(err, journal.ErrCellName) {
-		t.Errorf("a map of another cell's store: %v", err)
-	}
-	if r, err := s.CellRecord(ctx); err != nil || len(r.Maps) != 2 {
-		t.Errorf("after maps that were refused there are %+v, %v", r.Maps, err)
-	}
-	for range 2 { // the second time changes nothing
-		if err := s.RaiseCellMap(ctx, journal.CellRaise{Cell: "eu", Maps: cellMaps(3, 5, 6), Audit: audit}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if name, err := s.CellName(ctx); name != "eu" || err != nil {
-		t.Errorf("the store is the cell %q, %v", name, err)
-	}
-	// A clock that is late would have cells asked too short.
-	late, early, began := time.Unix(9, 0), time.Now().Add(time.Hour).Truncate(time.Second), time.Now().Add(-time.Minute)
-	for _, at := range []time.Time{late, early} {
-		for number := int64(5); number <= 6; number++ {
-			if err := s.ConfirmCell(ctx, journal.CellConfirmation{Cell: at.UTC().Format("2006"), Number: number, At: at}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := s.ConfirmCell(ctx, journal.CellConfirmation{Cell: late.UTC().Format("2006"), Number: 5, At: early}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := s.CellRecord(ctx)
-	if err != nil || len(r.Maps) != 3 || r.Maps[1].Content != "map 5" || r.Maps[2].Number != 6 || !r.Maps[0].Since.Equal(time.Unix(4, 0)) {
-		t.Errorf("on record are %+v, %v", r.Maps, err)
-	}
-	for i, c := range r.Confirmations {
-		if i < 2 && (c.At.Before(began) || !c.At.Before(early)) || i >= 2 && !c.At.Equal(early) {
-			t.Errorf("confirmed is %+v; want the first time, and no earlier one than the database's", c)
-		}
-	}
-	if len(r.Confirmations) != 4 {
-		t.Errorf("confirmed are %+v", r.Confirmations)
-	}
-	if audits, err := s.Audits(ctx, 0, 10); err != nil || len(audits) != 1 || audits[0].Filter != "us" {
-		t.Errorf("audits %+v, %v; want one", audits, err)
-	}
-}
-
-// What was placed by another map, or by none, is refused by itself: its neighbours are stored, and so is what has happened.
-func TestOtherMapsAreRefused(t *testing.T) {
-	t.Parallel()
-	s := open(t, pgtest.DSN(t), "")
-	ctx, now := t.Context(), time.Now()
-	mustRaise(t, s, 6, 7)
-	if _, err := s.Accept(ctx, []*journal.Record{placed(1, "known", 7)}, now, now); err != nil {
-		t.Fatal(err)
-	}
-	ordered := placed(7, "ordered", 6) // takes the other statement
-	ordered.Resource, ordered.Ordered = "r", []string{"app"}
-	batch := []*journal.Record{
-		placed(2, "new", 7), placed(3, "old map", 6), placed(4, "later map", 8), placed(5, "happened", journal.AnyCellMap), placed(6, "", 6), ordered,
-		placed(8, "known", journal.CopiesOnly), placed(9, "unknown", journal.CopiesOnly), placed(10, "known", 6), placed(11, "new", 6), placed(12, "\x00", 7),
-		placed(13, "no map", 0), placed(14, "known", 0),
-	}
-	results, err := s.Accept(ctx, batch, now, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []journal.Status{journal.Accepted, "", "", journal.Accepted, "", "", journal.Duplicate, "", journal.Duplicate, journal.Duplicate, "", "", journal.Duplicate} {
-		r := results[i]
-		if i == 10 {
-			if r.Err == nil || errors.Is(r.Err, journal.ErrCellMap) {
-				t.Errorf("a row that is refused for its content: %v", r.Err)
-			}
-			continue
-		}
-		if r.Status != want || (want == "") != errors.Is(r.Err, journal.ErrCellMap) || errors.Is(r.Err, journal.ErrNoCells) != (i == 11) {
-			t.Errorf("%q under map %d: %q, %v; want %q", batch[i].Key, batch[i].CellMap, r.Status, r.Err, want)
-		}
-	}
-	known, err := s.Known(ctx, "stripe", []string{"new", "old map", "later map", "happened", "no map", "ordered", "unknown"})
-	if err != nil || len(known) != 2 {
-		t.Errorf("on record are %v, %v; want what was accepted", known, err)
+	for _, mode := range []string{"cache_statement", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			dsn := pgtest.DSN(t)
+			journaltest.RunCells(t, (&database{direct: dsn, dsn: queryMode(dsn, mode)}).fixture)
+		})
 	}
 }
 

@@ -13,7 +13,7 @@ var cellular = []mutant{
 	{"who-knows-no-cells-is-not-fenced", "cells: a gateway without cells accepts what a first map has given away", "internal/journal/pg/cells.go",
 		"WHERE NOT EXISTS (SELECT FROM {{.}}cell_fence)`",
 		"WHERE true`",
-		[]test{{"./internal/journal/pg", "TestOtherMapsAreRefused"}}},
+		[]test{{"./internal/journal/pg", "TestCells"}}},
 	{"fenced-and-open", "cells: a gateway without cells delivers past a store that it knows to be a cell", "internal/journal/engine/engine.go",
 		"case e.celled.Load():",
 		"case false:",

@@ -31,7 +31,9 @@ type test struct{ Package, Run string }
 func (k test) String() string { return k.Package + " " + k.Run }
 
 // mutants are all faults, those of one law together.
-func mutants() []mutant { return slices.Concat(library, stores, gateway, cellular, simulated) }
+func mutants() []mutant {
+	return slices.Concat(library, stores, gateway, cellular, simulated, simulatedCells)
+}
 
 // mark is what stands behind the law in Law.
 func (m mutant) mark() string {

@@ -48,6 +48,68 @@ var simulated = []mutant{
 		[]test{{"./internal/deliver", "TestBreakerHeedsLateRetryAfter"}}},
 }
 
+// simulatedCells has faults among cells that the simulation finds, each in the small plans of one scene.
+var simulatedCells = []mutant{
+	{"former-owner-is-not-asked", "cells: a key that moved is accepted without a word to the cell that owned it", "internal/cells/place.go",
+		`); len(formers) > 0 {`,
+		`); len(formers) > maxCells {`,
+		scenes("moves")},
+	{"silence-means-new", "cells: a key is accepted as new because the cell that owned it does not answer", "internal/cells/place.go",
+		`				found[f][k] = true
+			}
+			return err`,
+		`				found[f][k] = true
+			}
+			if errors.Is(err, ErrAway) {
+				return nil
+			}
+			return err`,
+		scenes("silent")},
+	{"known-there-is-stored-here", "cells: a key that another cell has on record is accepted as new", "internal/cells/place.go",
+		`			if found[f][m.key] && t.where[m.at] == here {`,
+		`			if found[f][m.key] && t.where[m.at] == skipped {`,
+		scenes("moves")},
+	{"question-under-an-old-map", "cells: who is asked for a key answers before its store has the map of the question", "internal/cells/server.go",
+		`	if !c.has(ctx, q.Map) {`,
+		`	if c.state.Load().chain.Newest() == nil {`,
+		scenes("fence")},
+	{"map-is-not-kept-to", "cells: an event is stored under whatever map the store has by then", "internal/ingest/batch.go",
+		`	entry.CellMap = b.cellMap`,
+		`	if entry.CellMap = b.cellMap; b.cellMap != 0 {
+		entry.CellMap = journal.AnyCellMap
+	}`,
+		scenes("fence")},
+	{"divided-and-answered-early", "cells: a request is acknowledged although a cell has not stored its part", "internal/ingest/cells.go",
+		`	if err := group.Wait(); err != nil {
+		return answer{}, err
+	}
+	if p.Here() > 0 {`,
+		`	if err := group.Wait(); err != nil && p.Here() == 0 {
+		return answer{}, err
+	}
+	if p.Here() > 0 {`,
+		scenes("divided")},
+	{"handed-on-answer-is-ours", "cells: a sender gets another answer than the owner gave", "internal/ingest/cells.go",
+		`	own := answer{status: a.Status, header: a.Header, body: a.Body}`,
+		`	own := answer{status: a.Status, header: http.Header{}}`,
+		scenes("forwarded")},
+	{"asked-too-short", "cells: nobody is asked any more for keys that are still remembered", "internal/cells/state.go",
+		`a.Until.Add(remembered)`,
+		`a.Until.Add(remembered / 2)`,
+		scenes("retired")},
+	{"lost-cell-is-asked", "cells: a cell that was given up is asked all the same, and keys wait for it for ever", "internal/cells/state.go",
+		`if c.Weight > 0 && !newest.lost(c.Name) {`,
+		`if c.Weight > 0 {`,
+		scenes("lost")},
+	{"cell-does-not-learn", "cells: a cell goes on under its map after another one has told it of the next", "internal/cells/peer.go",
+		`	if len(newer) > 0 {`,
+		`	if len(newer) > maxCells {`,
+		scenes("moves")},
+}
+
+// scenes are the small plans of a scene.
+func scenes(name string) []test { return []test{{yearly, "TestScenes/" + name}} }
+
 // year is the search, and the plans that it has found.
 var year = []test{{yearly, "TestYear|TestKept"}}
 

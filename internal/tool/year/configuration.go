@@ -40,10 +40,15 @@ const queueEvents = 96
 // attempts is after how many a delivery is given up.
 const attempts = 12
 
-// configuration is the file of a gateway.
-func configuration(number, variant int) []byte {
+// configuration is the file of a gateway, with what is said of cells if there are some.
+func configuration(number, variant int, cells string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "listen: %s\nadmin: %s\nstore: sqlite:hookonce.db\n", ingestAddress(number), adminAddress(number))
+	store := "sqlite:hookonce.db"
+	if cells != "" {
+		store = "postgres://hookonce@database.internal/hookonce"
+		variant &^= variantFewer // or sources would be placed by other things, which needs another map
+	}
+	fmt.Fprintf(&b, "listen: %s\nadmin: %s\nstore: %s\n%s", ingestAddress(number), adminAddress(number), store, cells)
 	b.WriteString("admin_tokens:\n  - {name: operator, token: 'env:OPERATOR', role: operator}\n")
 	b.WriteString("retention: {ids: 90d, bodies: 7d}\n")
 	fmt.Fprintf(&b, "queue: {events: %d, batch: %d}\n", queueEvents, queueEvents/2)

@@ -103,6 +103,12 @@ func call[T any](ctx context.Context, d *disk, op string, do func(context.Contex
 	if d.p.isDead() {
 		return none, errDead
 	}
+	if still := d.p.network.stallsFor(d.p.name); still > 0 {
+		time.Sleep(still)
+		if d.p.isDead() {
+			return none, errDead
+		}
+	}
 	if d.p.partedFromStore() {
 		d.p.fired("disk/parted")
 		return none, wait(ctx, d.p, patience)
@@ -306,7 +312,7 @@ func (d *disk) RecordAudit(ctx context.Context, a journal.Audit) error {
 
 // Close implements [journal.Store].
 func (d *disk) Close() error {
-	d.p.store.close(d.Store)
+	d.p.site.store.close(d.Store)
 	return nil
 }
 

@@ -2,12 +2,16 @@ package year
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
 // Draw draws a plan from a seed.
 func Draw(seed uint64) *Plan {
 	d := newDrawing(seed)
+	if !d.plan.File && d.chance(4) {
+		d.inCells()
+	}
 	begin := 3 * time.Second
 	for range 1 + d.IntN(3) {
 		length := time.Duration(30+d.IntN(150)) * time.Second
@@ -59,12 +63,15 @@ func (d *drawing) chapter(begin, length time.Duration) {
 	}
 	kinds := []func(Span){d.disk, d.disk, d.disk, d.wire, d.wire, d.process, d.process, d.clock, d.application, d.application, d.application, d.operator, d.descriptors}
 	// A few kinds of trouble at a time: with all of them at once everything is excused, and nothing can be told.
+	if len(d.plan.Cells) > 0 {
+		kinds = append(kinds, d.between, d.between, d.raise, d.raise, d.raise)
+	}
 	some := []func(Span){pick(d, kinds...), pick(d, kinds...), pick(d, kinds...)}[:1+d.IntN(3)]
 	for range d.IntN(24) {
 		pick(d, some...)(at())
 	}
 	if d.chance(2) {
-		pick(d, scenes...).draw(d, at())
+		pick(d, slices.DeleteFunc(slices.Clone(scenes), func(s scene) bool { return s.cells && len(d.plan.Cells) == 0 })...).draw(d, at())
 	}
 }
 

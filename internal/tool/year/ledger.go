@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/tally"
@@ -23,15 +24,18 @@ type ledger struct {
 	lines   []string
 	broken  []string       // laws, in the order in which they were
 	counts  map[string]int // of faults that fired, and of what happened
-	store   book
-	events  map[string]*fact // by name
-	stored  map[ref]*record  // by key: what is on record, or was
+	store   reading
+	homes   map[string]string // the cell of a machine
+	cells   map[string]*cellFact
+	routes  func(number int64) []hookonce.Cell // the map of a number
+	events  map[string]*fact                   // by name
+	stored  map[ref]*record                    // by key: what is on record, or was
 	ids     map[int64]*record
 	harm    []harm // what disturbed
 	skewed  bool   // clocks differ by more than a second or two
-	paused  map[string]time.Time
+	paused  map[place]time.Time
 	larges  []time.Time             // requests of several events
-	told    map[string]string       // the gateway that was told to pause a destination
+	told    map[place]string        // the gateway that was told to pause a destination
 	short   map[string][2]time.Time // since when and until when a machine has no descriptors
 	retain  time.Duration
 	holders map[journal.DeliveryID]holder
@@ -46,6 +50,9 @@ type harm struct {
 
 // ref is a key in its source.
 type ref struct{ source, key string }
+
+// place is a destination, as the gateways of a cell see it.
+type place struct{ cell, destination string }
 
 // fact is one event, as its sender means it.
 type fact struct {
@@ -80,6 +87,9 @@ type record struct {
 	order  int // of becoming durable
 	to     []string
 	purged bool
+	cell   string // that has it
+	past   bool   // it was delivered past the store before
+	lost   bool   // its cell was given up
 }
 
 // holder is the process that a store has given a delivery.
@@ -90,9 +100,9 @@ type holder struct {
 	turns int // how often it was given away at that moment
 }
 
-func newLedger(store book) *ledger {
+func newLedger(store reading) *ledger {
 	return &ledger{begin: time.Now(), counts: map[string]int{}, store: store, events: map[string]*fact{}, stored: map[ref]*record{}, ids: map[int64]*record{},
-		paused: map[string]time.Time{}, told: map[string]string{}, short: map[string][2]time.Time{}, holders: map[journal.DeliveryID]holder{}, given: map[journal.DeliveryID]int{}}
+		homes: map[string]string{}, cells: map[string]*cellFact{}, paused: map[place]time.Time{}, told: map[place]string{}, short: map[string][2]time.Time{}, holders: map[journal.DeliveryID]holder{}, given: map[journal.DeliveryID]int{}}
 }
 
 // log writes a line of the trace.
@@ -201,7 +211,8 @@ func (l *ledger) accepted(who string, batch []*journal.Record, results []journal
 			continue
 		}
 		at := ref{batch[i].Source, batch[i].Key}
-		rec := &record{id: r.ID, ref: at, event: name, at: time.Now(), order: len(l.ids), to: slices.Clone(batch[i].Destinations)}
+		rec := &record{id: r.ID, ref: at, event: name, at: time.Now(), order: len(l.ids), to: slices.Clone(batch[i].Destinations), cell: l.home(who), past: batch[i].CellMap == journal.AnyCellMap}
+		l.placed(who, rec, batch[i])
 		l.ids[r.ID] = rec
 		for _, to := range batch[i].Hold {
 			id := journal.DeliveryID{EventID: r.ID, Destination: to}
@@ -212,8 +223,8 @@ func (l *ledger) accepted(who string, batch []*journal.Record, results []journal
 			f.stored++
 			continue
 		}
-		if old := l.stored[at]; old != nil && !old.purged {
-			l.breaksLocked("one claim", "%s is stored a second time, as %d beside %d", name, r.ID, old.id)
+		if old := l.stored[at]; old != nil && !old.purged && !l.excused(old, rec, batch[i]) {
+			l.breaksLocked("one claim", "%s is stored a second time, as %d %s beside %d %s", name, r.ID, rec.cell, old.id, old.cell)
 		}
 		l.stored[at] = rec
 	}
@@ -302,6 +313,9 @@ func (l *ledger) purged(who string, p journal.Purge, purged journal.Purged, befo
 	}
 	for id, state := range before { // what is dead nobody finishes meanwhile
 		rec := l.ids[id.EventID]
+		if l.isLost(rec.cell) {
+			continue
+		}
 		if _, there := l.store.Lookup(rec.ref.source, rec.ref.key); state == journal.Dead && rec.ref.key != "" && !there {
 			l.breaksLocked("open work is never purged", "%s forgot %s, which is dead at %s", who, rec.event, id.Destination)
 		}
@@ -310,7 +324,7 @@ func (l *ledger) purged(who string, p journal.Purge, purged journal.Purged, befo
 		_, there := l.store.Lookup(at.source, at.key)
 		age := time.Since(rec.at)
 		switch {
-		case there || rec.purged:
+		case there || rec.purged || l.isLost(rec.cell):
 		case age < l.retain-maxSkew-time.Minute:
 			l.breaksLocked("ids outlive the provider's windows", "%s forgot %s after %v; it is to be kept for %v", who, rec.event, age, l.retain)
 			fallthrough
@@ -340,11 +354,11 @@ func (l *ledger) arrived(at, from, name string, h http.Header) (f *fact, n int) 
 	if most := max(1, f.stored, l.lives(f)); len(f.keys[at]) > most {
 		l.breaksLocked("a stable key", "%s got %s under %d Idempotency-Keys, and it was stored %d times: %v", at, name, len(f.keys[at]), most, slices.Sorted(maps.Keys(f.keys[at])))
 	}
-	known := pauseKnown
-	if told, _, _ := strings.Cut(from, "/"); told == l.told[at] {
+	known, here := pauseKnown, place{l.home(from), at}
+	if told, _, _ := strings.Cut(from, "/"); told == l.told[here] {
 		known = time.Second
 	}
-	if since, paused := l.paused[at]; paused && time.Since(since) > known && !l.disturbed(time.Now(), time.Minute, 0, "disk/", "wire/") {
+	if since, paused := l.paused[here]; paused && time.Since(since) > known && !l.disturbed(time.Now(), time.Minute, 0, "disk/", "wire/") {
 		l.breaksLocked("paused is paused", "%s got %s %v after it was paused", at, name, time.Since(since))
 	}
 	if rec := l.recordOf(f, name); rec != nil {
@@ -390,7 +404,7 @@ func (l *ledger) inOrder(at string, rec *record) {
 	f := l.events[base(rec.event)]
 	for _, d := range l.store.Deliveries() {
 		older := l.ids[d.EventID]
-		if d.Destination != at || older == nil || older.id >= rec.id || older.order > rec.order || d.State == journal.Dead || d.Origin != journal.OriginFresh {
+		if d.Destination != at || older == nil || older.cell != rec.cell || older.id >= rec.id || older.order > rec.order || d.State == journal.Dead || d.Origin != journal.OriginFresh {
 			continue
 		}
 		if other := l.events[base(older.event)]; ordered(f.Source) && other.Source == f.Source && other.Object == f.Object {
@@ -497,6 +511,8 @@ func (l *ledger) acked(name string, got reply, dead map[journal.DeliveryID]int64
 		l.ackedPast(f, name, got)
 	case f.Keyed && rec == nil: // one that was forgotten may be remembered in memory as done
 		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d, and is not on record", name, status)
+	case f.Keyed && f.Source != open && l.isLost(rec.cell) && time.Since(l.cells[rec.cell].lost) > 15*time.Second:
+		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d, and is on record in %s alone, which is lost", name, status, rec.cell)
 	case !f.Keyed && f.stored < len(f.acked):
 		l.breaksLocked("nothing is acknowledged before it is durable", "%s was answered %d for the %d. time, and is on record %d times", name, status, len(f.acked), f.stored)
 	}
@@ -543,6 +559,9 @@ func (l *ledger) settle() {
 	for _, rec := range slices.SortedFunc(maps.Values(l.ids), func(a, b *record) int { return cmp.Compare(a.order, b.order) }) {
 		f := l.events[base(rec.event)]
 		for _, at := range rec.to {
+			if l.isLost(rec.cell) {
+				break
+			}
 			took := slices.ContainsFunc(f.attempts[at], func(a attempt) bool { return a.status/100 == 2 })
 			if !took && !dead[journal.DeliveryID{EventID: rec.id, Destination: at}] && !rec.purged {
 				l.breaksLocked("losing is worse", "%s is on record as %d, and %s has not taken it", rec.event, rec.id, at)

@@ -24,6 +24,8 @@ type machine struct {
 	*world
 	name   string
 	number int
+	site   *site
+	told   atomic.Int64 // which of the maps its file has
 	skew   atomic.Int64 // of its clock, in nanoseconds
 	faults faults
 	away   atomic.Int64 // until when it cannot reach the store, in Unix nanoseconds
@@ -38,7 +40,7 @@ type machine struct {
 }
 
 func (w *world) newMachine(number int) *machine {
-	m := &machine{world: w, name: gatewayName(number), number: number}
+	m := &machine{world: w, name: gatewayName(number), number: number, site: w.sites[w.plan.cellOf(number)]}
 	m.changed = sync.NewCond(&m.state)
 	return m
 }
@@ -192,7 +194,7 @@ func (p *process) patience() time.Duration {
 
 // load reads the configuration as it is at the moment.
 func (p *process) load() (*config.Config, error) {
-	return config.Load(config.Input{Path: "hookonce.yaml", Data: configuration(p.number, int(p.variant.Load())), Environ: environment, Now: p.now})
+	return config.Load(config.Input{Path: "hookonce.yaml", Data: configuration(p.number, int(p.variant.Load()), p.cellText()), ReadFile: file, Environ: environment, Now: p.now})
 }
 
 func (p *process) options() gateway.Options {
@@ -204,19 +206,14 @@ func (p *process) options() gateway.Options {
 			}
 			return p.network.listen(p.name, address)
 		},
-		Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
-			if p.isDead() {
-				return nil, errDead
-			}
-			return p.network.dial(ctx, p.name, p.identity(), address)
-		},
+		Dial:  p.dial,
 		Store: p.openStore,
 	}
 }
 
 // openStore opens the store for the process, and what tells it of work if there are others.
 func (p *process) openStore(ctx context.Context) (*gateway.OpenedStore, error) {
-	store, last, err := p.store.open(ctx)
+	store, last, err := p.site.store.open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +221,11 @@ func (p *process) openStore(ctx context.Context) (*gateway.OpenedStore, error) {
 		return &gateway.OpenedStore{Store: &disk{store, p, true}, IDs: journal.NewIDs(0, last)}, nil
 	}
 	d := &disk{store, p, false}
-	return &gateway.OpenedStore{Store: d, Notifier: &bell{p, d}, IDs: journal.NewIDs(p.writer(), 0)}, nil
+	opened := &gateway.OpenedStore{Store: d, Notifier: &bell{p, d}, IDs: journal.NewIDs(p.writer(), 0)}
+	if p.site.name != "" {
+		opened.Store = &cellDisk{d, p.site.keeper()}
+	}
+	return opened, nil
 }
 
 // bell tells processes on the store of work.
@@ -236,15 +237,15 @@ type bell struct {
 // Notify implements [journal.Notifier].
 func (b *bell) Notify(ctx context.Context) error {
 	return do(ctx, b.d, "notify", func(context.Context) error {
-		b.p.hub.ring()
+		b.p.site.hub.ring()
 		return nil
 	})
 }
 
 // Listen implements [journal.Notifier].
 func (b *bell) Listen(ctx context.Context, heard func()) {
-	rings := b.p.hub.join()
-	defer b.p.hub.leave(rings)
+	rings := b.p.site.hub.join()
+	defer b.p.site.hub.leave(rings)
 	for {
 		select {
 		case <-rings:

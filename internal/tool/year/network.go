@@ -18,7 +18,8 @@ type network struct {
 	mu        sync.Mutex
 	listeners map[string]*listener // by address
 	conns     map[*conn]bool
-	apart     map[link]time.Time // who cannot speak to whom, and until when
+	apart     map[link]time.Time   // who cannot speak to whom, and until when
+	still     map[string]time.Time // who stands still, and until when
 	armed     []*wireFault
 	port      int
 	owners    map[string]string // the processes that connections are from, by their addresses
@@ -47,7 +48,7 @@ const (
 const dialTimeout = 5 * time.Second
 
 func newNetwork(l *ledger) *network {
-	return &network{ledger: l, listeners: map[string]*listener{}, conns: map[*conn]bool{}, apart: map[link]time.Time{}, port: 20000, owners: map[string]string{}}
+	return &network{ledger: l, listeners: map[string]*listener{}, conns: map[*conn]bool{}, apart: map[link]time.Time{}, still: map[string]time.Time{}, port: 20000, owners: map[string]string{}}
 }
 
 // arm has a fault wait for its bytes.
@@ -66,10 +67,32 @@ func (n *network) part(a, b string, last time.Duration) {
 	n.breakLocked(func(c *conn) bool { return c.between(a, b) })
 }
 
+// stall has a machine stand still for a while: what it says and hears is late, and so is what it has of its store.
+func (n *network) stall(machine string, last time.Duration) {
+	n.fired("stall")
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.still[machine] = time.Now().Add(last)
+}
+
+// stallsFor is for how long any of the machines stands still from now on.
+func (n *network) stallsFor(machines ...string) (most time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range machines {
+		most = max(most, time.Until(n.still[m]))
+	}
+	if most > 0 {
+		n.fired("stall")
+	}
+	return most
+}
+
 // heal ends everything that disturbs.
 func (n *network) heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.still = map[string]time.Time{}
 	n.armed, n.apart = nil, map[link]time.Time{}
 }
 
@@ -239,7 +262,7 @@ func (c *conn) Read(b []byte) (int, error) { return c.in.read(b) }
 func (c *conn) Write(b []byte) (int, error) {
 	f := c.fault(c)
 	if f == nil {
-		return c.out.write(b, 0)
+		return c.out.write(b, c.stallsFor(c.from, c.to))
 	}
 	c.fired("wire/" + f.kind)
 	c.log(c.from+">"+c.to, "wire: "+f.kind)

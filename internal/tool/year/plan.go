@@ -16,6 +16,8 @@ type Plan struct {
 	// Found says which law it once broke, and how.
 	Found    string `json:"found,omitempty"`
 	Gateways int    `json:"gateways"`
+	// Cells are how many of the gateways, from the first one on, each cell has. Empty: all are on one store, and there are no cells.
+	Cells []int `json:"cells,omitempty"`
 	// File has the one gateway keep its journal in a file of SQLite, and not in memory.
 	File   bool    `json:"file,omitempty"`
 	Events []Event `json:"events"`
@@ -85,7 +87,7 @@ func (s *Span) UnmarshalText(text []byte) error {
 // String is how a trace begins that somebody reads.
 func (p *Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "plan of seed %d: %d gateways, %d events, %d steps\n", p.Seed, p.Gateways, len(p.Events), len(p.Steps))
+	fmt.Fprintf(&b, "plan of seed %d: %d gateways in cells of %v, %d events, %d steps\n", p.Seed, p.Gateways, p.Cells, len(p.Events), len(p.Steps))
 	for _, e := range p.Events {
 		line, _ := json.Marshal(e)
 		fmt.Fprintf(&b, "  event %s\n", line)
@@ -134,6 +136,17 @@ const (
 )
 
 func gatewayName(i int) string { return "gw" + strconv.Itoa(i) }
+
+// cellOf is the number of the cell that a gateway belongs to; 0 if there are none.
+func (p *Plan) cellOf(gateway int) int {
+	for cell, n := range p.Cells {
+		if gateway < n {
+			return cell
+		}
+		gateway -= n
+	}
+	return 0
+}
 
 // destinationsOf are those that the events of a source are for.
 func destinationsOf(source string) []string {

@@ -41,7 +41,9 @@ type world struct {
 	machines []*machine
 	apps     map[string]*application
 	senders  map[string]*sender
-	hub      hub
+	sites    []*site
+	atlas    atlas
+	asked    atomic.Int64 // how often a name was looked up
 	variant  atomic.Int64
 	writers  atomic.Int64
 	healed   atomic.Bool
@@ -60,11 +62,7 @@ func Play(t *testing.T, p *Plan) (v *Verdict) {
 	}
 	synctest.Test(t, func(*testing.T) {
 		sleepUntil(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)) // identifiers of events count from 2020
-		var store book = memoryBook{journaltest.NewMemory()}
-		if p.File {
-			store = newFileBook(dir)
-		}
-		w := newWorld(p, store)
+		w := newWorld(p, newSites(p, dir))
 		w.run()
 		v = &Verdict{Broken: w.broken, Trace: w.lines, Counts: w.counts, Lasted: time.Since(w.begin)}
 	})
@@ -81,13 +79,36 @@ func folder(t *testing.T) string {
 	return dir
 }
 
-func newWorld(p *Plan, store book) *world {
-	l := newLedger(store)
+// newSites returns the stores of a plan, with what tells those on each of work.
+func newSites(p *Plan, dir string) (all []*site) {
+	for i := range max(1, len(p.Cells)) {
+		s := &site{store: memoryBook{journaltest.NewMemory()}, hub: hub{rings: map[chan struct{}]bool{}}}
+		if p.File {
+			s.store = newFileBook(dir)
+		}
+		if len(p.Cells) > 0 {
+			s.name = cellNames[i]
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func newWorld(p *Plan, sites []*site) *world {
+	l := newLedger(sites)
 	l.retain = 90 * 24 * time.Hour
 	w := &world{ledger: l, network: newNetwork(l), plan: p, apps: map[string]*application{}, senders: map[string]*sender{},
-		hub: hub{rings: map[chan struct{}]bool{}}, quiet: make(chan struct{}), books: make(chan struct{}, 1)}
+		sites: sites, quiet: make(chan struct{}), books: make(chan struct{}, 1)}
+	w.atlas.busy, w.routes = make(chan struct{}, 1), w.atlas.numbered
+	first := drawn{1, map[string]int{}}
+	for i, s := range sites { // one owns all at first, as it has to
+		first.weights[s.name] = max(0, 1-i)
+	}
+	w.atlas.add(first)
 	for i := range p.Gateways {
-		w.machines = append(w.machines, w.newMachine(i))
+		m := w.newMachine(i)
+		w.machines = append(w.machines, m)
+		w.homes[m.name] = m.site.name
 	}
 	w.apps[claiming], w.apps[plain], w.apps[direct] = w.newClaiming(), w.newPlain(), w.newDirect()
 	for _, s := range sources() {
@@ -187,6 +208,7 @@ func (w *world) later(wait time.Duration) {
 func (w *world) heal() {
 	w.log("", "nothing is disturbed any more")
 	w.healed.Store(true)
+	w.atlas.loses.Wait()
 	w.variant.Store(0)
 	w.network.heal()
 	w.plenty()
@@ -203,8 +225,9 @@ func (w *world) heal() {
 		a.up()
 	}
 	time.Sleep(20 * time.Second) // what stalls ends
-	for i := range w.machines {
-		for try := 0; !w.operate(i, "/reload", nil); try++ {
+	for i, m := range w.machines {
+		m.told.Store(int64(w.atlas.last()))
+		for try := 0; !m.site.gone.Load() && !w.operate(i, "/reload", nil); try++ {
 			if try == 60 {
 				w.breaks("all comes to an end", "%s cannot be reloaded", gatewayName(i))
 				break
@@ -212,8 +235,10 @@ func (w *world) heal() {
 			time.Sleep(2 * time.Second)
 		}
 	}
-	for _, name := range []string{claiming, plain} {
-		w.resume(name, true)
+	for _, s := range w.sites {
+		for _, name := range []string{claiming, plain} {
+			w.resume(s, name, true)
+		}
 	}
 	close(w.quiet)
 }
@@ -240,13 +265,20 @@ func (w *world) settleDown() {
 	}
 }
 
-// resume has an operator resume a destination, at whichever gateway answers. The last time nothing may keep it from that.
-func (w *world) resume(name string, last bool) {
+// resume has an operator resume a destination of a store, at whichever gateway answers. The last time nothing may keep it from
+// that.
+func (w *world) resume(s *site, name string, last bool) {
 	w.mu.Lock()
-	delete(w.paused, name) // before it is true
+	delete(w.paused, place{s.name, name}) // before it is true
 	w.mu.Unlock()
 	for i := range 200 {
-		if w.operate(i%len(w.machines), "/destinations/"+name+"/resume", map[string]any{"reason": "simulated"}) {
+		m := w.machines[i%len(w.machines)]
+		switch {
+		case s.gone.Load():
+			return
+		case m.site != s:
+			continue
+		case w.operate(m.number, "/destinations/"+name+"/resume", map[string]any{"reason": "simulated"}):
 			return
 		}
 		time.Sleep(2 * time.Second)

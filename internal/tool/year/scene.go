@@ -7,6 +7,8 @@ type scene struct {
 	name string
 	draw func(d *drawing, at Span)
 	file bool // as often as not it is one for the file of SQLite
+	// cells says that there are some.
+	cells bool
 }
 
 var scenes = []scene{
@@ -15,6 +17,10 @@ var scenes = []scene{
 	{name: "unfinished", draw: (*drawing).unfinished}, {name: "claims", draw: (*drawing).claims}, {name: "commits", draw: (*drawing).commits},
 	{name: "descriptors", draw: (*drawing).scarcity}, {name: "clocks", draw: (*drawing).clocks},
 	{name: "outage", draw: (*drawing).outage, file: true}, {name: "answers", draw: (*drawing).replies, file: true},
+	{name: "moves", draw: (*drawing).moves, cells: true}, {name: "divided", draw: (*drawing).divided, cells: true},
+	{name: "forwarded", draw: (*drawing).replies, cells: true}, {name: "retired", draw: (*drawing).retired, cells: true},
+	{name: "lost", draw: (*drawing).losses, cells: true}, {name: "fence", draw: (*drawing).fence, cells: true},
+	{name: "silent", draw: (*drawing).silent, cells: true},
 }
 
 // Scene draws a plan in which nothing else happens, a few times.
@@ -22,6 +28,9 @@ func (s scene) Scene(seed uint64) *Plan {
 	d := newDrawing(seed)
 	if s.file && d.chance(2) {
 		d.plan.Gateways, d.plan.File = 1, true
+	}
+	if s.cells {
+		d.inCells()
 	}
 	for i := range Span(3) {
 		s.draw(d, Span(4*time.Second)+i*Span(6*time.Minute))

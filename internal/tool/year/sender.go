@@ -153,11 +153,13 @@ func (s *sender) insist(e *Event, name string, via int) bool {
 		switch {
 		case err != nil:
 			s.log(s.name, fmt.Sprintf("%s fails: %v", name, err))
+			s.turnedAway(e, name, via+try, got, err)
 		case got.status/100 == 2:
 			s.accepts(e, name, got, dead)
 			return true
 		default:
-			s.log(s.name, fmt.Sprintf("%s is answered %d", name, got.status))
+			s.log(s.name, fmt.Sprintf("%s is answered %d by %s", name, got.status, gatewayName((via+try)%len(s.machines))))
+			s.turnedAway(e, name, via+try, got, nil)
 		}
 		if s.isCalm() {
 			if calm.IsZero() {
@@ -180,6 +182,13 @@ func (s *sender) insist(e *Event, name string, via int) bool {
 		case <-time.After(wait):
 		case <-s.quiet:
 		}
+	}
+}
+
+// turnedAway books that a sender was told to come again, or nothing, by a gateway that there is.
+func (s *sender) turnedAway(e *Event, name string, via int, got reply, err error) {
+	if m := s.machines[via%len(s.machines)]; !m.site.gone.Load() && time.Since(time.Unix(0, s.night.Load())) > calmSince {
+		s.refused(s.events[e.name()], name, got, err)
 	}
 }
 

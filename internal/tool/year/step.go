@@ -51,6 +51,12 @@ func (w *world) step(s Step) {
 		w.mu.Lock()
 		w.skewed = true
 		w.mu.Unlock()
+	case "stall":
+		w.network.stall(s.On, last)
+	case "map":
+		w.tasks.Go(func() { w.introduce(w.machine(s.On), s.With == everybody, w.weightsOf(s.N)) })
+	case "cell":
+		w.lose(w.machine(s.On).site, last)
 	case "application":
 		w.application(s, what, last)
 	case "operator":
@@ -102,10 +108,11 @@ func (w *world) operator(s Step, what string, last time.Duration) {
 		if !w.operate(number, "/destinations/"+s.With+"/pause", reason) {
 			return
 		}
+		at := w.machine(s.On).site
 		w.mu.Lock()
-		w.paused[s.With], w.told[s.With] = time.Now(), gatewayName(number)
+		w.paused[place{at.name, s.With}], w.told[place{at.name, s.With}] = time.Now(), gatewayName(number)
 		w.mu.Unlock()
-		w.after(last, func() { w.resume(s.With, false) })
+		w.after(last, func() { w.resume(at, s.With, false) })
 	case "replay":
 		w.harmed()
 		w.operate(number, "/replay", map[string]any{"reason": "simulated", "filter": map[string]any{}})

@@ -131,8 +131,15 @@ func TestScenes(t *testing.T) {
 					return
 				}
 				p := s.Scene(max(*from, 1) + seed)
-				if v := watched(t, p); len(v.Broken) > 0 {
+				v := watched(t, p)
+				if *only {
+					t.Logf("%s%s\n%v", p, strings.Join(v.Trace, "\n"), v.Counts)
+				}
+				if len(v.Broken) > 0 {
 					found(t, p, v)
+				}
+				if *only {
+					return
 				}
 			}
 		})
@@ -170,6 +177,10 @@ func TestEveryStepHappens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.At = cmp.Or(s.At, Span(5*time.Second))
 			p := &Plan{Gateways: 2, Steps: []Step{s}}
+			if s.Do == "map/raise" || s.Do == "cell/lost" || s.On == "gw0" && s.With == "gw1" {
+				p.Cells = []int{1, 1}
+				p.Steps = append([]Step{{At: Span(2 * time.Second), Do: "map/raise", On: "gw1", With: everybody, N: 0b0101}}, s)
+			}
 			for i := range 16 {
 				e := Event{N: i + 1, Source: sources()[i%len(sources())], Keyed: i%8 != 7, Object: 1, At: Span(time.Duration(4+i) * time.Second), Via: []int{0}}
 				if i%2 == 0 {
@@ -208,6 +219,8 @@ func everyStep() (all []Step) {
 	for _, what := range []string{"pause", "replay", "force", "reload"} {
 		all = append(all, Step{Do: "operator/" + what, On: "gw1", With: claiming, N: 7, For: Span(10 * time.Second)})
 	}
+	all = append(all, Step{Do: "map/raise", On: "gw1", N: 0b1001}, Step{Do: "cell/lost", On: "gw1", For: Span(5 * time.Second)}, Step{Do: "stall", On: "gw0", For: Span(5 * time.Second)},
+		Step{Do: "part", On: "gw0", With: "gw1", For: Span(10 * time.Second)})
 	return append(all, Step{Do: "part", On: "gw0", With: claiming, For: Span(10 * time.Second)}, Step{Do: "away", On: "gw0", For: Span(10 * time.Second)},
 		Step{Do: "lag", On: "gw0", For: Span(10 * time.Second), N: 50}, Step{At: Span(3 * time.Second), Do: "descriptors", On: "gw0", For: Span(10 * time.Second)},
 		Step{Do: "kill", On: "gw0", For: Span(time.Second)}, Step{Do: "upgrade", On: "gw0", For: Span(time.Second)},
@@ -227,6 +240,8 @@ func firesAs(s Step) string {
 		return "operator/replay/200"
 	case what == "reload":
 		return "operator/reload/200"
+	case what == "lost" && kind == "cell":
+		return "map/forget"
 	case kind == "part":
 		return "network/part"
 	case kind == "descriptors":
