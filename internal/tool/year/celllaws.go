@@ -101,7 +101,7 @@ func (l *ledger) excused(old, rec *record, e *journal.Record) bool {
 // mapSettles is how long a change of the map may have senders told to come again, and calmSince how long anything else may.
 const (
 	mapSettles = 15 * time.Second
-	calmSince  = 2 * time.Minute
+	calmSince  = time.Minute
 )
 
 // refused checks what a sender is told that is not acknowledged: to come again, and not without a reason.

@@ -29,11 +29,13 @@ func (s scene) Scene(seed uint64) *Plan {
 	if s.file && d.chance(2) {
 		d.plan.Gateways, d.plan.File = 1, true
 	}
-	if s.cells {
+	apart := Span(6 * time.Minute)
+	if s.cells { // which say a lot to each other while nothing happens
 		d.inCells()
+		apart = Span(150 * time.Second)
 	}
 	for i := range Span(3) {
-		s.draw(d, Span(4*time.Second)+i*Span(6*time.Minute))
+		s.draw(d, Span(4*time.Second)+i*apart)
 	}
 	return d.plan.sorted()
 }

@@ -8,13 +8,18 @@ import (
 // everybody has the gateways of all cells read another map at once.
 const everybody = "all"
 
+// evenly are weights by which each cell owns as much as the others, and without takes from one what it owns.
+const evenly = 0b010101
+
+func without(cell int) int { return evenly &^ (3 << (2 * cell)) }
+
 // inCells divides the gateways among cells. The first one owns all at first, and a moment later each has its part.
 func (d *drawing) inCells() {
 	d.plan.Cells, d.plan.File, d.plan.Gateways = pick(d, []int{1, 1}, []int{1, 1}, []int{2, 1}, []int{1, 2}, []int{1, 1, 1}), false, 0
 	for _, n := range d.plan.Cells {
 		d.plan.Gateways += n
 	}
-	d.step(Step{At: Span(1500 * time.Millisecond), Do: "map/raise", On: d.on(), With: everybody, N: 0b101010})
+	d.step(Step{At: Span(1500 * time.Millisecond), Do: "map/raise", On: d.on(), With: everybody, N: evenly})
 }
 
 // cellsGateways are the gateways of a cell.
@@ -107,17 +112,18 @@ func (d *drawing) divided(at Span) {
 // one cell stores, another one asks for at the same moment.
 func (d *drawing) fence(at Span) {
 	begin, slow := at+Span(3*time.Second), d.cell()
+	d.step(Step{At: at, Do: "map/raise", On: d.on(), With: everybody, N: evenly})
 	for _, gw := range d.cellsGateways(slow) {
 		d.step(Step{At: at + Span(2*time.Second), Do: "lag", On: gw, N: 50 + d.IntN(350), For: Span(5 * time.Second)})
 		for range 1 + d.IntN(3) {
 			d.step(Step{At: begin - Span(400*time.Millisecond), Do: "disk/" + pick(d, diskSlow, diskSlow, diskSlow, diskLate), On: gw, With: "accept", For: d.within(500*time.Millisecond, 2*time.Second)})
 		}
-		if d.chance(2) { // and it learns of the map late
-			d.step(Step{At: begin, Do: "disk/" + pick(d, diskSlow, diskFail, diskStall), On: gw, With: "raise", For: d.within(500*time.Millisecond, 4*time.Second)})
+		for range d.IntN(12) { // and it learns of the map late
+			d.step(Step{At: begin - Span(100*time.Millisecond), Do: "disk/" + pick(d, diskFail, diskFail, diskSlow), On: gw, With: "raise", For: d.within(500*time.Millisecond, 2*time.Second)})
 		}
 	}
 	first := pick(d, d.cellsGateways((slow+1)%len(d.plan.Cells))...)
-	d.step(Step{At: begin, Do: "map/raise", On: first, N: d.IntN(64) &^ (3 << (2 * slow))}) // which takes from it what it has
+	d.step(Step{At: begin, Do: "map/raise", On: first, N: without(slow)})
 	d.several(begin-Span(500*time.Millisecond), 8+d.IntN(8), time.Duration(50+d.IntN(150))*time.Millisecond, func(_ int, e *Event) {
 		e.Source, e.More, e.Keyed = pick(d, "orders", "orders", "orders", "billing"), 0, true
 		d.widely(e, 10*time.Second)
@@ -132,12 +138,13 @@ func (d *drawing) fence(at Span) {
 // silent has keys move to another cell, and copies of them come while that cannot ask the former owner.
 func (d *drawing) silent(at Span) {
 	former := d.cell()
+	d.step(Step{At: at - Span(time.Second), Do: "map/raise", On: d.on(), With: everybody, N: evenly})
 	d.several(at, 5+d.IntN(4), 300*time.Millisecond, func(_ int, e *Event) {
 		e.Keyed = true
 		d.widely(e, 10*time.Second)
 		e.Again[0] = d.within(8*time.Second, 20*time.Second)
 	})
-	d.step(Step{At: at + Span(5*time.Second), Do: "map/raise", On: d.on(), With: everybody, N: d.IntN(64) &^ (3 << (2 * former))})
+	d.step(Step{At: at + Span(5*time.Second), Do: "map/raise", On: d.on(), With: everybody, N: without(former)})
 	from, last := d.cellsGateways(former), d.within(10*time.Second, 30*time.Second)
 	switch what := d.IntN(4); what {
 	case 0: // its gateways are, and its store is not

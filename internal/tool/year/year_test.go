@@ -120,14 +120,15 @@ func watched(t *testing.T, p *Plan) *Verdict {
 	return Play(t, p)
 }
 
-// TestScenes plays small plans of what is rare among the large ones: two of each scene, and more while there is time.
+// TestScenes plays small plans of what is rare among the large ones: two of each scene, one of each among cells, and more while there is
+// time.
 func TestScenes(t *testing.T) {
 	began := time.Now()
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(*each) {
-				if seed >= 2 && time.Since(began) > *lasts {
+				if (seed >= 2 || s.cells && seed >= 1) && time.Since(began) > *lasts {
 					return
 				}
 				p := s.Scene(max(*from, 1) + seed)
