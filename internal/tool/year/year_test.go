@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -120,15 +121,17 @@ func watched(t *testing.T, p *Plan) *Verdict {
 	return Play(t, p)
 }
 
-// TestScenes plays small plans of what is rare among the large ones: two of each scene, one of each among cells, and more while there is
-// time.
+// TestScenes plays small plans of what is rare among the large ones: two of each scene, one of each among cells, and more while a
+// scene has time: those that are played share it.
 func TestScenes(t *testing.T) {
-	began := time.Now()
+	chosen := 0
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
+			chosen++
+			t.Parallel() // from here on all are counted
+			began, share := time.Now(), *lasts*time.Duration(min(chosen, runtime.GOMAXPROCS(0)))/time.Duration(chosen)
 			for seed := range uint64(*each) {
-				if (seed >= 2 || s.cells && seed >= 1) && time.Since(began) > *lasts {
+				if (seed >= 2 || s.cells && seed >= 1) && time.Since(began) > share {
 					return
 				}
 				p := s.Scene(max(*from, 1) + seed)
