@@ -100,10 +100,15 @@ func (s *Store) beginAny(ctx context.Context, w *work, req hookonce.ClaimRequest
 			return err
 		})
 	})
-	if err == nil && c.Verdict != hookonce.Acquired {
+	switch {
+	case err != nil || c.Verdict == hookonce.Acquired:
+		return c, err
+	case c.Verdict == hookonce.Duplicate: // the commit waits for a standby, if commits do
+		err = w.tx.Commit(ctx)
+	default:
 		rollback(ctx, w.tx)
-		w.tx = nil
 	}
+	w.tx = nil
 	return c, err
 }
 

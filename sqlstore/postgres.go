@@ -18,6 +18,7 @@ func postgres(prefix string) dialect {
 	texts := claimsql.Postgres(prefix, "")
 	sql := language{prefix: prefix, placeholder: "$", Key: "key", returning: true}.statement
 	s := common(sql)
+	s.lookup = statement{text: texts.Lookup}
 	s.claim, s.leave, s.keep = statement{text: texts.Claim}, statement{text: texts.Trace}, statement{text: texts.Keep}
 	s.newest, s.transition, s.enqueue = statement{text: texts.Newer}, statement{text: texts.Transition}, statement{text: texts.Enqueue}
 	s.takeEffects = sql(`

@@ -77,6 +77,10 @@ func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*attempt,
 		return nil, err
 	}
 	err := a.own(ctx, req)
+	if err == nil && a.claim.Verdict == hookonce.Duplicate {
+		err = a.tx.Commit() // which waits for a standby of Postgres, if commits do
+		a.over = err == nil
+	}
 	if err != nil || !a.holds() {
 		a.rollback()
 	}

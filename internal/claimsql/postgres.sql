@@ -63,7 +63,7 @@ FROM bounded LEFT JOIN won ON true
 {{define "contended"}}
 WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
 bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),
-seen AS MATERIALIZED (SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text),
+seen AS MATERIALIZED (SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND {{template "replicated"}}),
 created AS (
 	INSERT INTO {{.}}claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
 	SELECT $1::text, $2::text, $3::text, 1, $4::timestamptz, $5::text, $6::bytea, $7::timestamptz, $7::timestamptz,
@@ -144,7 +144,13 @@ SELECT {{if .Channel}}pg_notify('{{.Channel}}', $1::text || chr(10) || $2::text)
 UNION ALL
 SELECT false, {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed)
 {{end}}
-{{define "lookup"}}SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text{{end}}
+{{define "lookup"}}SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND {{template "replicated"}}{{end}}
+
+{{/* replicated is true. Of work that is done somebody is told, and stops: it has to be where commits wait for it to be. It may
+be in the tables of the primary alone, of a commit that waited for a standby when the primary crashed, or when its client gave
+up. A transaction that writes nothing does not wait, so one that saw such a claim writes an empty message into the log. */}}
+{{define "replicated"}}CASE WHEN state = 'done' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END{{end}}
 
 {{/* keep takes the token from the claim that the same transaction made, which is done from the start. One in
 another state is somebody else's. $1 source, $2 key, $3 status, $4 header, $5 body */}}

@@ -11,7 +11,8 @@ SELECT false, state, token FROM "hookonce".effects WHERE id = $1::bigint AND NOT
 -- Claim
 WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
 bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),
-seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text),
+seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state = 'done' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END),
 created AS (
 	INSERT INTO "hookonce".claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
 	SELECT $1::text, $2::text, $3::text, 1, $4::timestamptz, $5::text, $6::bytea, $7::timestamptz, $7::timestamptz,
@@ -44,7 +45,8 @@ FROM bounded LEFT JOIN seen ON true LEFT JOIN won ON true
 -- ClaimOrFail
 WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
 bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),
-seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text),
+seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state = 'done' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END),
 created AS (
 	INSERT INTO "hookonce".claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
 	SELECT $1::text, $2::text, $3::text, 1, $4::timestamptz, $5::text, $6::bytea, $7::timestamptz, $7::timestamptz,
@@ -172,7 +174,8 @@ ON CONFLICT (source, key) DO UPDATE SET
 	token = excluded.token, status = excluded.status, header = excluded.header, body = excluded.body
 
 -- Lookup
-SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text
+SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state = 'done' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
 
 -- Newer
 INSERT INTO "hookonce".versions AS versions (resource, version, updated_at, kind) VALUES ($1::text, $2::bigint, $3::timestamptz, $4::text)

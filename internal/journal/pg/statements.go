@@ -35,6 +35,14 @@ const durable = `durable AS (
 	SELECT count(set_config('synchronous_commit', 'on', true))
 	WHERE current_setting('synchronous_commit') = 'off')`
 
+// replicated is a common table expression of exactly one row for a statement that has somebody told of what it reads. It has the
+// statement's commit wait for a standby where commits do, and so for everything that it reads: what is read may be in the
+// tables of the primary alone, of a commit that waited when the primary crashed, or when its client gave up. A transaction that
+// writes nothing would not wait.
+const replicated = `replicated AS (
+	SELECT count(pg_logical_emit_message(true, 'hookonce', ''))
+	WHERE current_setting('synchronous_standby_names') <> '')`
+
 // extendSQL moves leases and returns the deliveries that still are held.
 const extendSQL = `WITH ` + durable + `
 UPDATE {{.}}deliveries d SET due_at = $4

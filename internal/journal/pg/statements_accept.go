@@ -74,8 +74,8 @@ SELECT t.event_id, t.first, o.key FROM logical_duplicate t JOIN owner o ON o.eve
 // copiesSQL finds what is stored under the given keys and makes its failed and dead deliveries due, or
 // those of the earlier logical duplicate that stand for it. They are locked in one order, like everything that
 // concurrent batches can share. Nothing is made due for an entry from a list, nor as long as the event has no digest to
-// compare a copy with: the last column says so.
-const copiesSQL = `WITH ` + durable + `, first AS (
+// compare a copy with: the last column says so. What is found is acknowledged, so that it has to be where commits wait for it to be.
+const copiesSQL = `WITH ` + durable + `, ` + replicated + `, first AS (
 	SELECT c.n, e.id, e.digest, coalesce(t.first, e.id) AS delivered, coalesce(c.listed, false) AS idle,
 		c.listed IS NULL AND e.listed IS NOT NULL AND e.digest IS NULL AS unsupplied
 	FROM unnest($1::int[], $2::text[], $3::text[], $5::bool[]) AS c (n, source, key, listed)
@@ -101,7 +101,7 @@ const copiesSQL = `WITH ` + durable + `, first AS (
 SELECT n, id, digest,
 	NOT EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id = delivered),
 	NOT idle AND delivered IN (SELECT event_id FROM redriven), unsupplied
-FROM first`
+FROM first, replicated`
 
 // supplySQL gives events that were stored from a list the digests of their first copies from a webhook, as far as nobody
 // has done so. The events are locked in the order of source and key.

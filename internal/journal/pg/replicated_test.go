@@ -1,0 +1,61 @@
+package pg_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+)
+
+// A commit whose wait for the standby was given up is in the primary's tables, and everybody sees it, as after a crash of the
+// primary. A copy is no reason to acknowledge it: with the primary the event would be lost. The copy waits for the standby
+// as the first did.
+func TestACopyIsAcknowledgedWhenTheStandbyHasIt(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
+	dsn := primary.DSN(t)
+	standby := primary.Standby(t)
+	s := open(t, dsn, "replicated")
+	if err := standby.Deafen(); err != nil {
+		t.Fatal(err)
+	}
+	within := func(d time.Duration, key string) ([]journal.Result, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		return accept(ctx, s, entry(key))
+	}
+	if res, err := within(time.Second, "a"); err == nil {
+		t.Fatalf("%v while commits wait for a standby that hears nothing", res)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		var seen int
+		if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM replicated.events`).Scan(&seen); err != nil {
+			t.Fatal(err)
+		}
+		if seen == 1 { // its writer gave the wait up
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the event is nowhere")
+		}
+	}
+	if res, err := within(time.Second, "a"); err == nil {
+		t.Fatalf("a copy was answered %v, and no standby has the event", res[0].Status)
+	}
+	if err := standby.Follow(primary); err != nil {
+		t.Fatal(err)
+	}
+	res, err := within(time.Minute, "a")
+	if err != nil || res[0].Status != journal.Duplicate {
+		t.Errorf("once the standby follows: %v, %v", res, err)
+	}
+}

@@ -1,0 +1,94 @@
+package pgstore_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A commit whose wait for the standby was given up is in the primary's tables, and everybody sees it, as after a crash of the
+// primary. With the primary the work would be undone, so that no copy is told that it is done before the standby has it.
+func TestDoneIsWhatTheStandbyHas(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
+	pool := open(t, primary.DSN(t), "")
+	pgtest.Migrate(t, pool, "")
+	s := pgstore.New(pool, pgstore.WithWait(time.Minute))
+	standby := primary.Standby(t)
+	if err := standby.Deafen(); err != nil {
+		t.Fatal(err)
+	}
+	req := request("a")
+	nothing := func(pgx.Tx, hookonce.Claim) error { return nil }
+	ways := map[string]func(context.Context) (hookonce.Claim, error){
+		"Within": func(ctx context.Context) (hookonce.Claim, error) { return s.Within(ctx, req, nothing) },
+		"Batches": func(ctx context.Context) (hookonce.Claim, error) {
+			return s.Batches().Within(ctx, req, func(*pgstore.Batch, hookonce.Claim) error { return nil })
+		},
+		"Claim":  func(ctx context.Context) (hookonce.Claim, error) { return s.Claim(ctx, req) },
+		"Lookup": func(ctx context.Context) (hookonce.Claim, error) { return s.Lookup(ctx, req.Ref) },
+		"a transaction of the caller's": func(ctx context.Context) (c hookonce.Claim, err error) {
+			err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+				c, err = s.ClaimTx(ctx, tx, req)
+				return err
+			})
+			return c, err
+		},
+	}
+	within := func(d time.Duration, way func(context.Context) (hookonce.Claim, error)) (hookonce.Claim, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		return way(ctx)
+	}
+	var told sync.WaitGroup
+	told.Go(func() {
+		if c, err := within(2*time.Second, ways["Within"]); err == nil {
+			t.Errorf("%v while commits wait for a standby that hears nothing", c.Verdict)
+		}
+	})
+	await(t, pool, `SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`)
+	told.Go(func() { // which waits for the first
+		if c, err := within(4*time.Second, ways["Within"]); err == nil {
+			t.Errorf("a copy that waited was told %v, and no standby has the work", c.Verdict)
+		}
+	})
+	await(t, pool, `SELECT count(*) FROM hookonce.claims WHERE state = 'done'`)
+	for name, way := range ways {
+		told.Go(func() {
+			if c, err := within(time.Second, way); err == nil {
+				t.Errorf("%s: a copy was told %v, and no standby has the work", name, c.Verdict)
+			}
+		})
+	}
+	told.Wait()
+	if err := standby.Follow(primary); err != nil {
+		t.Fatal(err)
+	}
+	for name, way := range ways {
+		if c, err := within(time.Minute, way); err != nil || c.State != hookonce.StateDone {
+			t.Errorf("%s, once the standby follows: %v, %v", name, c.State, err)
+		}
+	}
+}
+
+// await returns when a query counts something.
+func await(t *testing.T, pool *pgxpool.Pool, query string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var n int
+		if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			return
+		}
+	}
+	t.Fatalf("waited a minute: %s", query)
+}
