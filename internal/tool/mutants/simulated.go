@@ -46,6 +46,10 @@ var simulated = []mutant{
 		`if h.busyTo.After(maxTime(now, h.until)) {`,
 		`if false {`,
 		[]test{{"./internal/deliver", "TestBreakerHeedsLateRetryAfter"}}},
+	{"every-type-is-open", "on_store_down: a type that is not open is delivered past the store", "internal/ingest/batch.go",
+		`	return len(in.open) == 0 || slices`,
+		`	return len(in.open) > 0 || slices`,
+		scenes("outage")},
 }
 
 // simulatedCells has faults among cells that the simulation finds, each in the small plans of one scene.

@@ -83,7 +83,7 @@ func configuration(number, variant int, cells string) []byte {
 		case synchronous:
 			b.WriteString("    mode: sync\n    deadline: 7s\n")
 		case open:
-			b.WriteString("    on_store_down: open\n    deadline: 7s\n")
+			b.WriteString("    on_store_down: open\n    open_types: ['cart.*']\n    deadline: 7s\n")
 		}
 	}
 	return []byte(b.String())

@@ -131,6 +131,9 @@ func (l *ledger) came(at string, names []string) (f *fact) {
 func (l *ledger) ackedPast(f *fact, name string, got reply) {
 	l.counts["acked/past the store"]++
 	f.past = append(f.past, time.Now())
+	if f.kind() != "cart.kept" {
+		l.breaksLocked("only what is open goes past the store", "%s is of type %s, and was answered %d while it is not on record", name, f.kind(), got.status)
+	}
 	for _, at := range destinationsOf(f.Source) {
 		if !slices.ContainsFunc(f.attempts[at], func(a attempt) bool { return a.status/100 == 2 }) {
 			l.breaksLocked("losing is worse", "%s was answered %d (past the store: %t), is not on record, and %s has not taken it", name, got.status, got.past, at)

@@ -49,6 +49,14 @@ type Event struct {
 	HangUp Span `json:"hang_up,omitempty"`
 }
 
+// kind is its type. Of those of the source that is open, some are of a type that is not.
+func (e *Event) kind() string {
+	if e.Source == open && e.N%4 != 0 {
+		return "cart.kept"
+	}
+	return "order.paid"
+}
+
 func (e *Event) name() string { return "e" + strconv.Itoa(e.N) }
 
 // names are those of all events that its requests have. The others are not in the plan.

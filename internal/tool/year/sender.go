@@ -244,7 +244,7 @@ func (s *sender) request(e *Event, name string) (http.Header, []byte) {
 		if id != "" {
 			key = fmt.Sprintf(`"id":%q,`, id)
 		}
-		return http.Header{"Content-Type": {"application/json"}}, fmt.Appendf(nil, `{"simulation":%q,%s"type":"order.paid","object":"o%d"}`, name, key, e.Object)
+		return http.Header{"Content-Type": {"application/json"}}, fmt.Appendf(nil, `{"simulation":%q,%s"type":%q,"object":"o%d"}`, name, key, e.kind(), e.Object)
 	}
 	h, body := s.provider.Spec().Sample(spec.Sample{ID: id, Object: fmt.Sprintf("object%d", e.Object), Time: s.begin.Add(time.Duration(e.At)).Truncate(time.Second)})
 	text := strings.Replace(string(body), "{", fmt.Sprintf(`{"simulation":%q,`, name), 1)

@@ -121,8 +121,8 @@ func watched(t *testing.T, p *Plan) *Verdict {
 	return Play(t, p)
 }
 
-// TestScenes plays small plans of what is rare among the large ones: two of each scene, one of each among cells, and more while a
-// scene has time: those that are played share it.
+// TestScenes plays small plans of what is rare among the large ones: two of each scene, one of each among cells, three of one
+// that is played alone, and more while a scene has time: those that are played share it.
 func TestScenes(t *testing.T) {
 	chosen := 0
 	for _, s := range scenes {
@@ -130,8 +130,15 @@ func TestScenes(t *testing.T) {
 			chosen++
 			t.Parallel() // from here on all are counted
 			began, share := time.Now(), *lasts*time.Duration(min(chosen, runtime.GOMAXPROCS(0)))/time.Duration(chosen)
+			least := uint64(2)
+			switch {
+			case chosen == 1:
+				least = 3
+			case s.cells:
+				least = 1
+			}
 			for seed := range uint64(*each) {
-				if (seed >= 2 || s.cells && seed >= 1) && time.Since(began) > share {
+				if seed >= least && time.Since(began) > share {
 					return
 				}
 				p := s.Scene(max(*from, 1) + seed)
