@@ -59,3 +59,49 @@ func TestACopyIsAcknowledgedWhenTheStandbyHasIt(t *testing.T) {
 		t.Errorf("once the standby follows: %v, %v", res, err)
 	}
 }
+
+// An operator who sees commits wait for a standby that is away cancels them. PostgreSQL says that they succeeded; nobody is told
+// so, because with the primary the event would be lost.
+func TestACancelledWaitIsNoCommit(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
+	dsn := primary.DSN(t)
+	standby := primary.Standby(t)
+	s := open(t, dsn, "cancelled")
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if err := standby.Deafen(); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan error, 1)
+	go func() {
+		_, err := accept(t.Context(), s, entry("a"))
+		told <- err
+	}()
+	const cancel = `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		var n int
+		if err := conn.QueryRow(t.Context(), cancel).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no commit waits")
+		}
+	}
+	if err := <-told; err == nil {
+		t.Fatal("it is told that the event is stored, and no standby has it")
+	}
+	if err := standby.Follow(primary); err != nil {
+		t.Fatal(err)
+	}
+	res, err := accept(t.Context(), s, entry("a"))
+	if err != nil || res[0].Status != journal.Duplicate {
+		t.Errorf("once the standby follows: %v, %v", res, err)
+	}
+}

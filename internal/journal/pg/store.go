@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
@@ -57,6 +58,7 @@ type Store struct {
 	// oneSnapshot is set where transactions have one snapshot for all that they do, unless they are begun as others.
 	oneSnapshot atomic.Bool
 	identity    known
+	unwaited    *atomic.Int64 // commits whose wait for a standby was cancelled on the server, see [watchWaits]
 }
 
 var _ journal.Store = (*Store)(nil)
@@ -73,11 +75,13 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	unwaited := watchWaits(cfg)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("journal/pg: %w", err)
 	}
 	s := newStore(pool, prefix, o)
+	s.unwaited = unwaited
 	if err := s.prepare(ctx, o); err != nil {
 		pool.Close()
 		return nil, err
@@ -87,7 +91,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 
 func newStore(pool *pgxpool.Pool, prefix string, o Options) *Store {
 	s := &Store{pool: pool, sql: newStatements(prefix), prefix: prefix,
-		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, turn: make(chan struct{}, 1)}
+		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, turn: make(chan struct{}, 1), unwaited: new(atomic.Int64)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -105,6 +109,22 @@ func poolConfig(dsn string, o Options) (*pgxpool.Config, error) {
 	pgprimary.Follow(cfg)
 	return cfg, nil
 }
+
+// watchWaits counts the commits whose wait for a standby was cancelled on the server (pg_cancel_backend). PostgreSQL says that
+// such a commit succeeded, with a warning: it is on the primary, and perhaps nowhere else. The warning's text follows the
+// server's language; the function that it comes from does not (src/backend/replication/syncrep.c).
+func watchWaits(cfg *pgxpool.Config) *atomic.Int64 {
+	n := new(atomic.Int64)
+	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) {
+		if notice.Routine == "SyncRepWaitForLSN" {
+			n.Add(1)
+		}
+	}
+	return n
+}
+
+// errUnwaited says that it is not known where a commit is.
+var errUnwaited = errors.New("journal/pg: the wait of a commit for its standby was cancelled on the server (pg_cancel_backend): what was sent is acknowledged when it comes again and a standby has it")
 
 // limits bounds the pool, and the wait for a connection.
 func limits(cfg *pgxpool.Config, dsn string, o Options) {
