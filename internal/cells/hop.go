@@ -158,8 +158,8 @@ const (
 	// MaxFields is how many that of a request has. No listener takes more.
 	MaxFields = 512
 	// maxAnswerFields is how many that of an answer has, which may be an application's: as many as 64 KiB have room for, of which
-	// no more is taken of one, and ours.
-	maxAnswerFields = 64<<10/4 + 64
+	// no more is taken of one, with three bytes each (net/http takes lines that end without a carriage return), and ours.
+	maxAnswerFields = 64<<10/3 + 64
 )
 
 // count reads how many fields a header has.

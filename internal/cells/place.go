@@ -66,7 +66,12 @@ func (p *Placement) Here() int { return p.here.Events() }
 func (p *Placement) Events() int { return len(p.where) }
 
 // At is which event of the request the n-th of those is that are accepted here, from 0. There are several in the request.
-func (p *Placement) At(n int) int { return int(p.mine[n]) }
+func (p *Placement) At(n int) int {
+	if p.mine == nil { // there is one
+		return n
+	}
+	return int(p.mine[n])
+}
 
 // Elsewhere are the parts that other cells accept.
 func (p *Placement) Elsewhere() []*Part { return p.other }

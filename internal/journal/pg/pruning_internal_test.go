@@ -19,7 +19,8 @@ import (
 type plan struct {
 	Relation string  `json:"Relation Name"`
 	Loops    float64 `json:"Actual Loops"`
-	Rows     float64 `json:"Actual Rows"` // in each of them
+	Rows     float64 `json:"Actual Rows"`       // in each of them
+	Blocks   float64 `json:"Shared Hit Blocks"` // of the cache that it looked at, with what is below it
 	Plans    []plan  `json:"Plans"`
 }
 
@@ -68,7 +69,7 @@ func carriedOut(t *testing.T, s *Store, sql string, args ...any) *plan {
 	defer tx.Rollback(t.Context())
 	var text []byte
 	args = append([]any{pgx.QueryExecModeExec}, args...)
-	if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, FORMAT JSON) "+sql, args...).Scan(&text); err != nil {
+	if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, args...).Scan(&text); err != nil {
 		t.Fatalf("%v\n%s", err, sql)
 	}
 	var plans []struct{ Plan plan }
@@ -247,12 +248,29 @@ func TestFailuresNobodyCountedAreFoundOneByOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const limit = 1000
-	f := journal.Filter{Destination: "app", Error: journal.ErrorStatus, Status: 500}
-	for name, q := range map[string]*search.Search{"a list": dialect.List(&f, 0), "a replay": dialect.Replay(&journal.Replay{Filter: f})} {
-		query, args := s.find(q, limit)
-		if n := carriedOut(t, s, query, args...).rows("events", "deliveries"); n < limit || n > 30*limit {
-			t.Errorf("%s of %d reads %v rows", name, limit, n)
+	const limit, blocks = 1000, 60 // for each that is found
+	for name, f := range map[string]journal.Filter{
+		"destination, error and status": {Destination: "app", Error: journal.ErrorStatus, Status: 500},
+		"destination and status":        {Destination: "app", Status: 500},
+		"destination":                   {Destination: "app", State: journal.Failed},
+		"error":                         {Error: journal.ErrorStatus},
+		"status":                        {Status: 500},
+		"state":                         {State: journal.Failed},
+	} {
+		for what, q := range map[string]*search.Search{"a list": dialect.List(&f, 0), "a replay": dialect.Replay(&journal.Replay{Filter: f})} {
+			query, args := s.find(q, limit)
+			p := carriedOut(t, s, query, args...)
+			if n := p.rows("events", "deliveries"); n < limit || p.Blocks > blocks*limit {
+				t.Errorf("%s by %s of %d reads %v rows and looks at %v blocks", what, name, limit, n, p.Blocks)
+			}
 		}
+	}
+	n := make([]int, 250)
+	sources, keys, listed := make([]string, len(n)), make([]string, len(n)), make([]bool, len(n))
+	for i := range n {
+		n[i], sources[i], keys[i] = i, "billing", strconv.Itoa(25_000+i)
+	}
+	if p := carriedOut(t, s, s.in(copiesSQL), n, sources, keys, time.Now(), listed); p.Blocks > blocks*float64(len(n)) {
+		t.Errorf("%d copies look at %v blocks", len(n), p.Blocks)
 	}
 }

@@ -11,10 +11,11 @@ import (
 )
 
 // knownSQL finds what is on record under keys of a source, each by itself in the index of keys, with the states of the
-// deliveries that stand for it.
-const knownSQL = `SELECT e.key, e.id, e.received_at, coalesce(e.listed, false), e.listed IS NULL OR e.digest IS NOT NULL,
+// deliveries that stand for it. Whoever asks goes by it, also another cell, so that it has to be where commits wait for it to be.
+const knownSQL = `WITH ` + durable + `, ` + replicated + `
+SELECT e.key, e.id, e.received_at, coalesce(e.listed, false), e.listed IS NULL OR e.digest IS NOT NULL,
 	ARRAY(SELECT DISTINCT d.state FROM {{.}}deliveries d WHERE d.event_id = coalesce(t.first, e.id))
-FROM unnest($2::text[]) AS k (key), LATERAL (
+FROM replicated, unnest($2::text[]) AS k (key), LATERAL (
 	SELECT key, id, received_at, listed, digest FROM {{.}}events WHERE source = $1 AND key = k.key LIMIT 1) e
 LEFT JOIN {{.}}twins t ON t.event_id = e.id AND t.dropped`
 

@@ -105,3 +105,70 @@ func TestACancelledWaitIsNoCommit(t *testing.T) {
 		t.Errorf("once the standby follows: %v, %v", res, err)
 	}
 }
+
+// Nothing is told that is in the primary alone, also where the role is set to lose commits: neither that an event is on record nor
+// that there is a map of cells, by which others would accept what this store will accept once the standby has taken over.
+func TestNothingIsToldThatNoStandbyHas(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
+	dsn := primary.DSN(t)
+	standby := primary.Standby(t)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `ALTER ROLE CURRENT_USER SET synchronous_commit = off`); err != nil {
+		t.Fatal(err)
+	}
+	s, cell := open(t, dsn, "told"), open(t, dsn, "cell")
+	mustRaise(t, cell, 1)
+	if err := standby.Deafen(); err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]func(ctx context.Context) error{
+		"a copy":        func(ctx context.Context) error { _, err := accept(ctx, s, entry("a")); return err },
+		"what is known": func(ctx context.Context) error { _, err := s.Known(ctx, entry("a").Source, []string{"a"}); return err },
+		"maps":          func(ctx context.Context) error { _, err := cell.CellRecord(ctx); return err },
+	}
+	within := func(d time.Duration, do func(ctx context.Context) error) error {
+		ctx, cancel := context.WithTimeout(t.Context(), d)
+		defer cancel()
+		return do(ctx)
+	}
+	for what, do := range map[string]func(ctx context.Context) error{
+		"an event": asked["a copy"],
+		"a map": func(ctx context.Context) error {
+			return cell.RaiseCellMap(ctx, journal.CellRaise{Cell: "eu", Maps: cellMaps(2)})
+		},
+	} {
+		if within(time.Second, do) == nil {
+			t.Errorf("%s is stored while commits wait for a standby that hears nothing", what)
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		var seen int
+		if err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM told.events) + (SELECT count(*) FROM cell.cell_maps)`).Scan(&seen); err != nil {
+			t.Fatal(err)
+		}
+		if seen == 3 { // what was given up is there, and everybody sees it
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is there")
+		}
+	}
+	for what, do := range asked {
+		if within(time.Second, do) == nil {
+			t.Errorf("%s: somebody is told, and no standby has it", what)
+		}
+	}
+	if err := standby.Follow(primary); err != nil {
+		t.Fatal(err)
+	}
+	for _, what := range []string{"what is known", "maps"} {
+		if err := within(time.Minute, asked[what]); err != nil {
+			t.Errorf("%s, once the standby follows: %v", what, err)
+		}
+	}
+}

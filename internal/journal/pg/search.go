@@ -19,6 +19,7 @@ var dialect = &search.Dialect{
 		return column + ` = ANY (` + arg(ids) + `::bigint[])`
 	},
 	Attempts: []string{"attempts", "kept_attempts"},
+	OneByOne: " OFFSET 0",
 }
 
 // find returns the query for the events that are found, at most limit, and its arguments. What is asked about each is asked of

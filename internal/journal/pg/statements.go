@@ -38,10 +38,11 @@ const durable = `durable AS (
 // replicated is a common table expression of exactly one row for a statement that has somebody told of what it reads. It has the
 // statement's commit wait for a standby where commits do, and so for everything that it reads: what is read may be in the
 // tables of the primary alone, of a commit that waited when the primary crashed, or when its client gave up. A transaction that
-// writes nothing would not wait.
+// writes nothing would not wait. It stands behind [durable], or the commit would wait for nobody where the role is set to lose
+// commits, and is read by whatever is told.
 const replicated = `replicated AS (
-	SELECT count(pg_logical_emit_message(true, 'hookonce', ''))
-	WHERE current_setting('synchronous_standby_names') <> '')`
+	SELECT count(pg_logical_emit_message(true, 'hookonce', '')) FROM durable
+	WHERE current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery())`
 
 // extendSQL moves leases and returns the deliveries that still are held.
 const extendSQL = `WITH ` + durable + `

@@ -75,6 +75,8 @@ SELECT t.event_id, t.first, o.key FROM logical_duplicate t JOIN owner o ON o.eve
 // those of the earlier logical duplicate that stand for it. They are locked in one order, like everything that
 // concurrent batches can share. Nothing is made due for an entry from a list, nor as long as the event has no digest to
 // compare a copy with: the last column says so. What is found is acknowledged, so that it has to be where commits wait for it to be.
+// That a delivery failed is said in words by which the index of those is not used: it would be gone through for each copy, after
+// an outage that the statistics know nothing of.
 const copiesSQL = `WITH ` + durable + `, ` + replicated + `, first AS (
 	SELECT c.n, e.id, e.digest, coalesce(t.first, e.id) AS delivered, coalesce(c.listed, false) AS idle,
 		c.listed IS NULL AND e.listed IS NOT NULL AND e.digest IS NULL AS unsupplied
@@ -84,7 +86,7 @@ const copiesSQL = `WITH ` + durable + `, ` + replicated + `, first AS (
 ), failed AS (
 	SELECT d.event_id, d.destination
 	FROM {{.}}deliveries d, durable
-	WHERE d.event_id IN (SELECT delivered FROM first WHERE NOT idle AND NOT unsupplied) AND d.state IN ('failed', 'dead')
+	WHERE d.event_id IN (SELECT delivered FROM first WHERE NOT idle AND NOT unsupplied) AND d.state NOT IN ('pending', 'processing')
 	ORDER BY d.event_id, d.destination
 	FOR UPDATE OF d
 ), redriven AS (

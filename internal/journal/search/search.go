@@ -24,6 +24,8 @@ type Dialect struct {
 	Among func(column string, ids []int64, arg func(any) string) string
 	// Attempts are the tables that attempts are in.
 	Attempts []string
+	// OneByOne ends a subquery whose rows the server is to look for by what the subquery says alone; empty where it does so anyway.
+	OneByOne string
 }
 
 // The orders in which a search goes through events.
@@ -67,10 +69,10 @@ func (c *Clause) to(table, destination string) string {
 }
 
 // of is the condition that the event has a row in the table, called as, for which the condition is true. The event's rows are in
-// a subquery of their own, so that PostgreSQL looks for them event by event: of a join, it may go through all that fails for
-// each, because it takes that for one row until it has counted it.
+// a subquery of their own, in which they are looked for by the event: PostgreSQL would rather go through all that fails for each,
+// because it takes that for one row until it has counted it.
 func (c *Clause) of(table, as, condition string) string {
-	return `EXISTS (SELECT 1 FROM (SELECT * FROM {{.}}` + table + ` WHERE event_id = e.id) ` + as + ` WHERE ` + condition + `)`
+	return `EXISTS (SELECT 1 FROM (SELECT * FROM {{.}}` + table + ` WHERE event_id = e.id` + c.dialect.OneByOne + `) ` + as + ` WHERE ` + condition + `)`
 }
 
 // open is the condition that a delivery is in one of the states, goes to the destination of the filter, and failed for
