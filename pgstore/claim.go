@@ -33,6 +33,10 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 // max_locks_per_transaction times max_connections locks of all its transactions together, 6400 by
 // default (Postgres 15 was measured to stop at twice that, with nothing else running), and fails with
 // SQLSTATE 53200 beyond. Claim large batches in several transactions, or raise that setting.
+//
+// Where commits wait for a standby (synchronous_standby_names), a claim that finds work done writes an empty
+// message into the log, so that COMMIT waits until the standby has that work: commit for [hookonce.Duplicate] as well,
+// before anybody is told of it. A rollback waits for nothing.
 func (s *Store) ClaimTx(ctx context.Context, tx pgx.Tx, req hookonce.ClaimRequest) (hookonce.Claim, error) {
 	if err := req.Validate(); err != nil {
 		return hookonce.Claim{}, err

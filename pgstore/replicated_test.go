@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ func TestDoneIsWhatTheStandbyHas(t *testing.T) {
 	pool := open(t, primary.DSN(t), "")
 	pgtest.Migrate(t, pool, "")
 	s := pgstore.New(pool, pgstore.WithWait(time.Minute))
+	settled := outcomes(t, s)
 	standby := primary.Standby(t)
 	if err := standby.Deafen(); err != nil {
 		t.Fatal(err)
@@ -68,6 +70,19 @@ func TestDoneIsWhatTheStandbyHas(t *testing.T) {
 		})
 	}
 	told.Wait()
+	for name, way := range settled {
+		told.Go(func() {
+			for recorded, once, tries := false, false, 0; !once && tries < 60; tries++ {
+				once = recorded // and once more, when it is in the tables
+				if _, err := within(time.Second, way); err == nil {
+					t.Errorf("%s: told that it is recorded (it was before: %v), and no standby has it", name, once)
+					return
+				}
+				recorded = recorded || count(t, pool, `SELECT count(*) FROM hookonce.claims WHERE state <> 'processing' AND key = $1`, name) > 0
+			}
+		})
+	}
+	told.Wait()
 	if err := standby.Follow(primary); err != nil {
 		t.Fatal(err)
 	}
@@ -76,19 +91,50 @@ func TestDoneIsWhatTheStandbyHas(t *testing.T) {
 			t.Errorf("%s, once the standby follows: %v, %v", name, c.State, err)
 		}
 	}
+	for name, way := range settled {
+		if _, err := within(time.Minute, way); err != nil {
+			t.Errorf("%s, once the standby follows: %v", name, err)
+		}
+	}
+}
+
+// outcomes makes claims and returns what records how each went.
+func outcomes(t *testing.T, s *pgstore.Store) map[string]func(context.Context) (hookonce.Claim, error) {
+	ways := map[string]func(context.Context, hookonce.Claim) error{
+		"Complete": s.Complete,
+		"CompleteWith": func(ctx context.Context, c hookonce.Claim) error {
+			return s.CompleteWith(ctx, c, hookonce.Response{Status: 200})
+		},
+		"Fail": func(ctx context.Context, c hookonce.Claim) error {
+			return s.Fail(ctx, c, hookonce.Failure{Err: errors.New("declined"), Dead: true})
+		},
+	}
+	settled := map[string]func(context.Context) (hookonce.Claim, error){}
+	for name, way := range ways {
+		c, err := s.Claim(t.Context(), request(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled[name] = func(ctx context.Context) (hookonce.Claim, error) { return c, way(ctx, c) }
+	}
+	return settled
 }
 
 // await returns when a query counts something.
 func await(t *testing.T, pool *pgxpool.Pool, query string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		var n int
-		if err := pool.QueryRow(t.Context(), query).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		if n > 0 {
+		if count(t, pool, query) > 0 {
 			return
 		}
 	}
 	t.Fatalf("waited a minute: %s", query)
+}
+
+func count(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Error(err)
+	}
+	return n
 }

@@ -47,6 +47,10 @@ func (s *Store) claimAlone(ctx context.Context, req hookonce.ClaimRequest) (hook
 // 6400 by default (Postgres 15 was measured to stop at twice that, with nothing else running), and
 // fails with SQLSTATE 53200 beyond. Claim large batches in several transactions, or raise that setting.
 //
+// Where commits of Postgres wait for a standby (synchronous_standby_names), a claim that finds work done writes an empty
+// message into the log, so that COMMIT waits until the standby has that work: commit for [hookonce.Duplicate] as well,
+// before anybody is told of it. A rollback waits for nothing.
+//
 // On MySQL it waits as long as innodb_lock_wait_timeout says, 50 seconds by default, and it may be the
 // victim of a deadlock (error 1213) where claims are made and rolled back at the same time: run the
 // transaction again.

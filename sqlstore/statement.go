@@ -105,7 +105,18 @@ type querier interface {
 
 // run runs a statement that returns no rows.
 func run(ctx context.Context, q querier, s statement, args ...any) (sql.Result, error) {
-	return q.ExecContext(ctx, s.text, s.arguments(args)...)
+	result, err := q.ExecContext(ctx, s.text, s.arguments(args)...)
+	return result, inTime(ctx, err)
+}
+
+// inTime returns the error of what was done under ctx, or else that of ctx. When a context ends, lib/pq asks the server to
+// cancel what it does, and a commit of Postgres that waits for a standby waits no longer then: it takes effect on the
+// primary alone, and is told to have succeeded.
+func inTime(ctx context.Context, err error) error {
+	if err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // each runs a query and calls row for each row that it returns. It reads to the end of the rows, because
@@ -121,7 +132,7 @@ func each(ctx context.Context, q querier, s statement, args []any, row func(scan
 			return err
 		}
 	}
-	return rows.Err()
+	return inTime(ctx, rows.Err())
 }
 
 // one runs a query that returns at most one row, and reports whether it did.
@@ -152,5 +163,5 @@ func inTx(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error) error {
 		_ = tx.Rollback() // database/sql drops a connection whose rollback failed
 		return err
 	}
-	return tx.Commit()
+	return inTime(ctx, tx.Commit())
 }

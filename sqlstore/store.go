@@ -24,6 +24,8 @@ type Store struct {
 	clock   func() time.Time
 	wait    time.Duration
 	watch   claimsql.PoolWatch
+	// patience is how long a commit may take.
+	patience time.Duration
 }
 
 var (
@@ -69,7 +71,7 @@ func WithWait(d time.Duration) Option { return func(s *Store) { s.wait = d } }
 // first. The tables are made by `hookonce migrate`, or by package [github.com/hookonce/hookonce/schema]. The caller closes db. New panics if the name given to
 // [WithSchema] cannot be used, or if d is not one of the package's dialects.
 func New(db *sql.DB, d Dialect, opts ...Option) *Store {
-	s := &Store{db: db, name: ddl.DefaultName, clock: time.Now, wait: DefaultWait}
+	s := &Store{db: db, name: ddl.DefaultName, clock: time.Now, wait: DefaultWait, patience: commitDeadline}
 	for _, o := range opts {
 		o(s)
 	}

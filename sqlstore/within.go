@@ -78,7 +78,7 @@ func (s *Store) begin(ctx context.Context, req hookonce.ClaimRequest) (*attempt,
 	}
 	err := a.own(ctx, req)
 	if err == nil && a.claim.Verdict == hookonce.Duplicate {
-		err = a.tx.Commit() // which waits for a standby of Postgres, if commits do
+		err = inTime(own, a.tx.Commit()) // which waits for a standby of Postgres, if commits do
 		a.over = err == nil
 	}
 	if err != nil || !a.holds() {
@@ -176,9 +176,9 @@ func (a *attempt) commit(ctx context.Context) error {
 	if !a.detach() || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	deadline := time.AfterFunc(commitDeadline, a.cancel)
+	deadline := time.AfterFunc(a.store.patience, a.cancel)
 	defer deadline.Stop()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitDeadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.store.patience)
 	defer cancel()
 	intact, err := a.intact(ctx)
 	by := errors.Is(err, sql.ErrTxDone)
@@ -190,6 +190,9 @@ func (a *attempt) commit(ctx context.Context) error {
 	}
 	a.on.allow()
 	err = a.tx.Commit()
+	if err == nil && !deadline.Stop() { // see inTime
+		err = context.DeadlineExceeded
+	}
 	switch {
 	case err == nil:
 		a.over = true

@@ -142,14 +142,14 @@ source. */}}
 {{define "stands"}}
 SELECT {{if .Channel}}pg_notify('{{.Channel}}', $1::text || chr(10) || $2::text) IS NOT NULL{{else}}true{{end}}, {{columns ""}} FROM changed
 UNION ALL
-SELECT false, {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed)
+SELECT false, {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed) AND {{template "replicated"}}
 {{end}}
 {{define "lookup"}}SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND {{template "replicated"}}{{end}}
 
-{{/* replicated is true. Of work that is done somebody is told, and stops: it has to be where commits wait for it to be. It may
-be in the tables of the primary alone, of a commit that waited for a standby when the primary crashed, or when its client gave
+{{/* replicated is true. Of work that is done or dead somebody is told, and stops, and so does who records an outcome once
+more: it has to be where commits wait for it to be. It may be in the tables of the primary alone, of a commit that waited for a standby when the primary crashed, or when its client gave
 up. A transaction that writes nothing does not wait, so one that saw such a claim writes an empty message into the log. */}}
-{{define "replicated"}}CASE WHEN state = 'done' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+{{define "replicated"}}CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END{{end}}
 
 {{/* keep takes the token from the claim that the same transaction made, which is done from the start. One in

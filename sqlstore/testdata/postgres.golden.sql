@@ -1,7 +1,7 @@
 -- claim
 WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
 bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),
-seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM hookonce_claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state = 'done' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM hookonce_claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END),
 created AS (
 	INSERT INTO hookonce_claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
@@ -100,7 +100,7 @@ WHERE (claims.pinned = 0 OR coalesce(claims.digest = excluded.digest, true)) AND
 		OR (claims.state = 'done' AND claims.first_seen = excluded.first_seen AND claims.updated_at = $12::timestamptz))))
 
 -- lookup
-SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM hookonce_claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state = 'done' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM hookonce_claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
 
 -- newest

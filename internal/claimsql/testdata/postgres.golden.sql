@@ -11,7 +11,7 @@ SELECT false, state, token FROM "hookonce".effects WHERE id = $1::bigint AND NOT
 -- Claim
 WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
 bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),
-seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state = 'done' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END),
 created AS (
 	INSERT INTO "hookonce".claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
@@ -45,7 +45,7 @@ FROM bounded LEFT JOIN seen ON true LEFT JOIN won ON true
 -- ClaimOrFail
 WITH setting AS MATERIALIZED (SELECT current_setting('lock_timeout') AS before),
 bounded AS MATERIALIZED (SELECT before, set_config('lock_timeout', coalesce($8::text, before), true) FROM setting),
-seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state = 'done' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+seen AS MATERIALIZED (SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END),
 created AS (
 	INSERT INTO "hookonce".claims (source, key, state, token, lease_until, event_type, digest, first_seen, updated_at, pinned)
@@ -78,7 +78,8 @@ WITH changed AS (
 )
 SELECT pg_notify('hookonce_claims', $1::text || chr(10) || $2::text) IS NOT NULL, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM changed
 UNION ALL
-SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed)
+SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed) AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
 
 -- CompleteWith
 WITH changed AS (
@@ -93,7 +94,8 @@ ON CONFLICT (source, key) DO UPDATE SET
 )
 SELECT pg_notify('hookonce_claims', $1::text || chr(10) || $2::text) IS NOT NULL, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM changed
 UNION ALL
-SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed)
+SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed) AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
 
 -- Effects dead
 SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM "hookonce".effects WHERE state = 'dead' AND id > $1::bigint ORDER BY id LIMIT $2::bigint
@@ -123,7 +125,8 @@ WITH changed AS (
 )
 SELECT true, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM changed
 UNION ALL
-SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed)
+SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed) AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
 
 -- Fail
 WITH changed AS (
@@ -134,7 +137,8 @@ WITH changed AS (
 )
 SELECT pg_notify('hookonce_claims', $1::text || chr(10) || $2::text) IS NOT NULL, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM changed
 UNION ALL
-SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed)
+SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed) AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
 
 -- Forget
 WITH changed AS (
@@ -144,7 +148,8 @@ WITH changed AS (
 )
 SELECT pg_notify('hookonce_claims', $1::text || chr(10) || $2::text) IS NOT NULL, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM changed
 UNION ALL
-SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed)
+SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed) AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
 
 -- Fresh
 INSERT INTO "hookonce".claims (source, key, state, token, event_type, digest, first_seen, updated_at)
@@ -174,7 +179,7 @@ ON CONFLICT (source, key) DO UPDATE SET
 	token = excluded.token, status = excluded.status, header = excluded.header, body = excluded.body
 
 -- Lookup
-SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state = 'done' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
 
 -- Newer
