@@ -44,6 +44,9 @@ func (b *bits) set(n int) bool {
 	return fresh
 }
 
+// has reports whether the bit of event n is set.
+func (b *bits) has(n int) bool { return b.words[n/64].Load()&(1<<(n%64)) != 0 }
+
 // missing returns the events that b has and the other has not.
 func (b *bits) missing(other *bits) (events []int) {
 	for w := range b.words {
@@ -68,6 +71,7 @@ type accounts struct {
 	strange   atomic.Int64 // deliveries under a key that is not the event's
 	copies    atomic.Int64 // sent after the acknowledgement
 	again     atomic.Int64 // that were taken for new
+	recalled  atomic.Int64 // of them, those that were sent in the end, to gateways with nothing in their memory
 	tries     atomic.Int64 // that were not acknowledged
 
 	recovering atomic.Pointer[recovery]
@@ -213,10 +217,53 @@ type insistent struct {
 	stop   <-chan struct{}
 }
 
+func (a *accounts) sender(doors []string, stop <-chan struct{}) *insistent {
+	return &insistent{a, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2}, Timeout: 20 * time.Second},
+		provider.HMAC(provider.HMACConfig{Secrets: []string{killSecret}}), doors, stop}
+}
+
+// maxRecalled is how many of the events of a run are sent again in its end, at most.
+const maxRecalled = 20_000
+
+// recall sends much of what was acknowledged once more, when all of it was delivered and the gateways have begun anew: the store
+// alone can say then that it is known, after all that was done to it.
+func (a *accounts) recall(doors []string) {
+	step := a.n/maxRecalled | 1 // odd, so that all sources have their part
+	var next atomic.Int64
+	var senders sync.WaitGroup
+	for range 16 {
+		senders.Go(func() {
+			s := a.sender(doors, nil)
+			defer s.client.CloseIdleConnections()
+			for n := 0; n < a.n; {
+				if n = int(next.Add(1)-1) * step; n < a.n && a.acked.has(n) {
+					s.remind(n)
+				}
+			}
+		})
+	}
+	senders.Wait()
+}
+
+// remind sends one event that was acknowledged until it is acknowledged again.
+func (a *insistent) remind(n int) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if a.copy(n%len(a.doors), n, event(n)) {
+			a.recalled.Add(1)
+			return
+		}
+		a.tries.Add(1)
+	}
+	a.t.Errorf("in the end nobody answers a copy of event %d", n)
+}
+
+func event(n int) []byte {
+	return fmt.Appendf(nil, `{"id":"evt_%d","type":"order.paid","amount":%d}`, n, n%1000)
+}
+
 // send posts events until there are none left, or stop is closed: what was not acknowledged then may be stored or not.
 func (a *accounts) send(next *atomic.Int64, doors []string, stop <-chan struct{}) {
-	s := &insistent{a, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2}, Timeout: 20 * time.Second},
-		provider.HMAC(provider.HMACConfig{Secrets: []string{killSecret}}), doors, stop}
+	s := a.sender(doors, stop)
 	defer s.client.CloseIdleConnections()
 	for {
 		n := int(next.Add(1)) - 1
@@ -228,7 +275,7 @@ func (a *accounts) send(next *atomic.Int64, doors []string, stop <-chan struct{}
 
 // insist posts one event until it is acknowledged.
 func (a *insistent) insist(n int) bool {
-	body := fmt.Appendf(nil, `{"id":"evt_%d","type":"order.paid","amount":%d}`, n, n%1000)
+	body := event(n)
 	for try := 0; ; try++ {
 		i := (n + try) % len(a.doors)
 		began := time.Now()
@@ -274,16 +321,18 @@ func (a *accounts) recoveredFrom(r *recovery) {
 	close(r.done)
 }
 
-// copy sends an event that was acknowledged once more: whoever takes it for new would deliver it twice.
-func (a *insistent) copy(door, n int, body []byte) {
+// copy sends an event that was acknowledged once more, and reports whether it is again: whoever takes it for new would deliver it
+// twice.
+func (a *insistent) copy(door, n int, body []byte) bool {
 	status, word, err := a.post(door, n, body)
 	if err != nil || status/100 != 2 {
-		return
+		return false
 	}
 	a.copies.Add(1)
 	if word == "accepted" {
 		a.again.Add(1)
 	}
+	return true
 }
 
 func (a *insistent) post(door, n int, body []byte) (status int, word string, err error) {

@@ -236,6 +236,12 @@ func (s *stage) run() {
 	end.Stop()
 	took := time.Since(began)
 	s.awaitAll(patience)
+	for i := range s.gateways {
+		if err := s.kill(i); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.recall(doors)
 	s.judge(began, took)
 }
 
@@ -344,6 +350,7 @@ type record struct {
 	Events    int64          `json:"events"`     // that were acknowledged
 	Refused   int64          `json:"refused"`    // tries that were not
 	Copies    int64          `json:"copies"`     // of events that were acknowledged
+	Recalled  int64          `json:"recalled"`   // of them, those sent in the end, to gateways with nothing in their memory
 	Repeats   int64          `json:"repeats"`    // deliveries to the destination that claims nothing
 	Effects   int64          `json:"effects"`    // in the application that claims
 	Lost      int            `json:"lost"`       // acknowledged and never delivered
@@ -373,7 +380,7 @@ func (s *stage) command() string {
 func (s *stage) judge(began time.Time, took time.Duration) {
 	r := record{Began: began.UTC().Truncate(time.Second), Machine: fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()),
 		Command: s.command(), Store: "SQLite", Seconds: int(took.Seconds()), Events: s.acked.count.Load(), Refused: s.tries.Load(),
-		Copies: s.copies.Load(), Repeats: s.repeats.Load(), TakenAnew: s.again.Load(), OtherKey: s.strange.Load(), Faults: s.faults}
+		Copies: s.copies.Load(), Recalled: s.recalled.Load(), Repeats: s.repeats.Load(), TakenAnew: s.again.Load(), OtherKey: s.strange.Load(), Faults: s.faults}
 	if s.pg != nil {
 		var err error
 		if r.Store, err = s.pg.primary().Version(); err != nil {
@@ -400,7 +407,7 @@ func (s *stage) judge(began time.Time, took time.Duration) {
 	if late := s.own.Max(); late > promptly {
 		s.t.Errorf("a gateway acknowledged %v after the database committed again, which may take %v", late, promptly)
 	}
-	if s.acked.count.Load() == 0 || len(s.faults) == 0 || r.Effects == 0 {
+	if s.acked.count.Load() == 0 || len(s.faults) == 0 || r.Effects == 0 || r.Recalled == 0 {
 		s.t.Errorf("nothing was tried")
 	}
 	for _, g := range s.gateways {
