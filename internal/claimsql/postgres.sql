@@ -146,9 +146,10 @@ SELECT false, {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = 
 {{end}}
 {{define "lookup"}}SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND {{template "replicated"}}{{end}}
 
-{{/* replicated is true. Of work that is done or dead somebody is told, and stops, and so does who records an outcome once
-more: it has to be where commits wait for it to be. It may be in the tables of the primary alone, of a commit that waited for a standby when the primary crashed, or when its client gave
-up. A transaction that writes nothing does not wait, so one that saw such a claim writes an empty message into the log. */}}
+{{/* replicated is true. Of work that is done, failed or dead somebody is told, and so is who records an outcome once more: it has
+to be where commits wait for it to be. It may be in the tables of the primary alone, of a commit that waited for a standby when
+the primary crashed, or when its client gave up. A transaction that writes nothing does not wait, so one that saw such a claim
+writes an empty message into the log. */}}
 {{define "replicated"}}CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END{{end}}
 
