@@ -84,6 +84,8 @@ type Cells struct {
 	room    quota.Pool // of what other cells hand on
 
 	changing chan struct{} // has whoever changes the state, which may wait for the store
+	reads    atomic.Int64  // of the store's maps that were begun
+	shown    int64         // the one that state comes from; of whoever has changing
 	mu       sync.Mutex
 	reached  map[string]error // what came of the last exchange with a cell
 	said     string           // of the configuration, in the log
@@ -229,14 +231,20 @@ func (c *Cells) raise(ctx context.Context, maps []journal.CellMap, first []Cell)
 	return c.Refresh(ctx)
 }
 
-// Refresh goes by the maps that are in the store now.
+// Refresh goes by the maps that are in the store now, or were at some moment since it was called: many that call at once, as after
+// another map, share one look.
 func (c *Cells) Refresh(ctx context.Context) error {
+	called := c.reads.Load()
 	select {
 	case c.changing <- struct{}{}:
 		defer func() { <-c.changing }()
 	case <-ctx.Done(): // or all that come while the store stands still would wait for each other's patience
 		return context.Cause(ctx)
 	}
+	if c.shown > called {
+		return nil
+	}
+	number := c.reads.Add(1)
 	r, err := c.opt.Store.CellRecord(ctx)
 	if err != nil {
 		return err
@@ -247,6 +255,7 @@ func (c *Cells) Refresh(ctx context.Context) error {
 	}
 	before := c.state.Load().chain
 	c.state.Store(s)
+	c.shown = number
 	if s.chain.ID() != before.ID() {
 		c.drop(s)
 		c.opt.Logger.Info("cells: another map counts from now on", "was", before.ID(), "is", s.chain.ID())

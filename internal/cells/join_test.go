@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -145,5 +147,77 @@ func TestNobodyWaitsForWhoWaits(t *testing.T) {
 	close(s.goes)
 	if err := <-first; err != nil {
 		t.Error(err)
+	}
+}
+
+// counted is a store whose looks are counted, the first of which stands still, and some of which fail.
+type counted struct {
+	still
+	looks atomic.Int64
+	fail  func(look int64) error
+}
+
+func (s *counted) CellRecord(ctx context.Context) (journal.CellRecord, error) {
+	look := s.looks.Add(1)
+	if look == 1 {
+		before := s.record // what it sees is from when it began
+		_, _ = s.still.CellRecord(ctx)
+		return before, nil
+	}
+	return s.record, s.fail(look)
+}
+
+// Those that ask for the maps of the store while one of them is looking share the next look, which begins after they asked, and
+// not the one that is under way, which may have seen what was before. One that fails says nothing to the others.
+func TestLooksAreShared(t *testing.T) {
+	t.Parallel()
+	damaged := errors.New("the store is away")
+	for name, c := range map[string]struct {
+		fail          int64
+		looks, failed int
+	}{"all goes well": {0, 2, 0}, "a look fails": {2, 3, 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &counted{still: still{asked: make(chan struct{}, 1), goes: make(chan struct{})}, fail: func(look int64) error {
+					if look == c.fail {
+						return damaged
+					}
+					return nil
+				}}
+				cell, _ := newCell("a", &s.keeper)
+				cell.opt.Store = s
+				newer := chain(t, [3]uint32{1, 0, 0})
+				const many = 20
+				results := make(chan error, many+1)
+				go func() { results <- cell.Refresh(t.Context()) }()
+				<-s.asked
+				s.record.Maps = []journal.CellMap{{Number: 1, Content: newer.Newest().content}}
+				for range many {
+					go func() {
+						err := cell.Refresh(t.Context())
+						if err == nil && cell.state.Load().chain.ID() != newer.ID() {
+							err = errors.New("it goes by what was before it asked")
+						}
+						results <- err
+					}()
+				}
+				synctest.Wait()
+				close(s.goes)
+				failed := 0
+				for range many + 1 {
+					if err := <-results; errors.Is(err, damaged) {
+						failed++
+					} else if err != nil {
+						t.Error(err)
+					}
+				}
+				if looks := int(s.looks.Load()); looks != c.looks || failed != c.failed {
+					t.Errorf("%d looks, want %d; %d failed, want %d", looks, c.looks, failed, c.failed)
+				}
+				if err := cell.Refresh(t.Context()); err != nil || int(s.looks.Load()) != c.looks+1 {
+					t.Errorf("who asks later does not look: %v, %d looks", err, s.looks.Load())
+				}
+			})
+		})
 	}
 }

@@ -60,9 +60,9 @@ func TestImpliedArrowsAreLeftOut(t *testing.T) {
 }
 
 // TestProseIsWrapped holds the lines of the pages that people write at 100 columns: code, tables, and addresses that
-// cannot be divided aside.
+// cannot be divided aside. A row of a table stands once in its page: one of two would be changed alone some day.
 func TestProseIsWrapped(t *testing.T) {
-	const columns = 100
+	const columns, short = 100, 60 // below which rows say little, and may be alike
 	written, err := filepath.Glob("../../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +75,9 @@ func TestProseIsWrapped(t *testing.T) {
 		if bytes.Contains(text, []byte("<!-- Generated from ")) || bytes.Contains(text, []byte("<!-- Written by ")) {
 			continue
 		}
-		code := false
-		for i, line := range strings.Split(string(text), "\n") {
+		code, rows := false, map[string]int{}
+		lines := strings.Split(string(text), "\n")
+		for i, line := range lines {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
 				code = !code
 			}
@@ -84,6 +85,14 @@ func TestProseIsWrapped(t *testing.T) {
 			if long && !code && !strings.HasPrefix(strings.TrimSpace(line), "|") {
 				t.Errorf("%s:%d has %d columns, more than %d", filepath.Base(name), i+1, utf8.RuneCountInString(line), columns)
 			}
+			head := i+1 < len(lines) && strings.HasPrefix(lines[i+1], "|-") // tables may have the same columns
+			if code || head || len(line) < short || !strings.HasPrefix(line, "|") {
+				continue
+			}
+			if before := rows[line]; before > 0 {
+				t.Errorf("%s:%d is the row of line %d again", filepath.Base(name), i+1, before)
+			}
+			rows[line] = i + 1
 		}
 	}
 }
