@@ -72,12 +72,12 @@ test: servers vetted ## everything CI checks
 
 # The tests of modules of their own run beside the rest, one after the other. Many tests wait for a disk, a server or a time
 # limit, so that more packages than there are cores take turns.
-.PHONY: race others
+.PHONY: race unraced others
 race: export GOFLAGS = $(WATCHED)
 race: # the packages that take longest begin first, so that the end does not wait for one of them; they have been vetted
 	go test -race -vet=off -p $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
 others: export CGO_ENABLED = 0
-others: build oracle examples adapters browser
+others: build unraced oracle examples adapters browser
 	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -vet=off -count=1 $(HANGS) ./...
 
 check: vetted staticcheck ## formatting, module file, vet, staticcheck
@@ -93,6 +93,9 @@ staticcheck: export GOFLAGS = $(WATCHED) -race
 staticcheck:
 	GOFLAGS= CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install $(STATICCHECK)
 	./bin/staticcheck ./...
+
+unraced: # the packages with tests that racetest.Skip keeps from the race detector
+	go test -vet=off $(HANGS) $$(grep -rl --include='*_test.go' 'racetest\.Skip(' . | xargs -n1 dirname | sort -u)
 
 oracle: servers ## compare the catalogue, and deliveries, with the libraries that others publish
 	cd internal/tool/oracle/node && npm ci --ignore-scripts --no-audit --no-fund --silent

@@ -15,6 +15,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/retry"
 )
 
@@ -376,6 +377,7 @@ func spared(t *testing.T, s *sim) {
 // In every illness healthy events are delivered soon, recovery is noticed soon, and the destination gets few
 // requests meanwhile.
 func TestIllnesses(t *testing.T) {
+	racetest.Skip(t)
 	for _, c := range illnesses {
 		t.Run(c.name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { play(t, c) }) })
 	}

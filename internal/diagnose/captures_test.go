@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/diagnose"
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -271,6 +272,7 @@ func isOf(name, other string) func(*diagnose.Capture) {
 
 // TestCauses: each mistake is named in the first line, with every scheme.
 func TestCauses(t *testing.T) {
+	racetest.Skip(t)
 	named := 0
 	for _, m := range mistakes {
 		for _, name := range schemes {

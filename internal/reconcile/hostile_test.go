@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/reconcile"
 	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -148,6 +149,7 @@ func TestErrorsQuoteNothing(t *testing.T) {
 
 // TestEntriesAreBounded ends a list that has more entries than can be kept apart.
 func TestEntriesAreBounded(t *testing.T) {
+	racetest.Skip(t)
 	if testing.Short() {
 		t.Skip("two million entries")
 	}
