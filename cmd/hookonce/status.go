@@ -114,7 +114,7 @@ func printStatus(w *env, o *api.Overview) error {
 			clean(cmp.Or(a.Action.Command, a.Action.Place)))
 	}
 	n := &o.Numbers
-	_, err := fmt.Fprintf(w.out, "\nIn the last 24 hours %d of %d first attempts failed, and %d of %d events came again.\nThe journal has %d events; yesterday %d were stored and %d deleted.\n",
-		n.First.FirstFailed, n.First.First, n.Reseen, n.Events, n.Rows, n.StoredYesterday, n.PurgedYesterday)
+	_, err := fmt.Fprintf(w.out, "\nIn the last 24 hours %d events were new, %d came again, and %d of %d first attempts failed.\nThe journal has about %d events; yesterday %d were stored and %d deleted.\n",
+		n.Events-n.Reseen, n.Reseen, n.First.FirstFailed, n.First.First, n.Rows, n.StoredYesterday, n.PurgedYesterday)
 	return err
 }

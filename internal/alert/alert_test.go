@@ -74,6 +74,14 @@ func TestRules(t *testing.T) {
 	backlog := func(age time.Duration) func(*snapshot) {
 		return destination(func(d *overview.DestinationState) { at := ago(age); d.Oldest, d.Backlog = &at, 5 })
 	}
+	// unconfigured has a backlog for a name that no gateway delivers to any more, as after it was renamed. The pace is
+	// that of its last minutes, and means nothing.
+	unconfigured := func(age time.Duration) func(*snapshot) {
+		return destination(func(d *overview.DestinationState) {
+			at := ago(age)
+			d.Oldest, d.Backlog, d.Configured, d.DrainsIn = &at, 5, false, 4
+		})
+	}
 	compared := func(c overview.Compared, running time.Duration) func(*snapshot) {
 		return func(s *snapshot) { s.Since, s.Sources[0].Compared = ago(running), &c }
 	}
@@ -154,6 +162,8 @@ func TestRules(t *testing.T) {
 		{Paused, Ticket, pausedFor(forgotten + time.Second), func(*snapshot) {}, "by ann (moving)", "resume"},
 		{Paused, Info, pausedFor(forgotten), func(*snapshot) {}, "by ann", "resume"},
 		{backlogOld, Page, backlog(oldBacklog + time.Second), backlog(oldBacklog), "5 events wait", "destinations list"},
+		{backlogOld, Page, unconfigured(oldBacklog + time.Second), unconfigured(oldBacklog),
+			"ledger is not configured, and nothing delivers what waits for it: 5 events wait, the oldest since 2026-11-22 11:44:59Z.", "in the configuration"},
 		{conflict, Ticket, source(func(o *overview.SourceState) { o.Hour.Conflicts = 1 }), func(*snapshot) {}, "other content", "--seen conflict"},
 		{cameAgain, Ticket, again(3), again(2), "60 of 160", "--seen duplicate"},
 		{oneAgain, Info, source(func(o *overview.SourceState) { o.Hour.Copies, o.Hour.Reseen = 50, 1 }),

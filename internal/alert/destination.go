@@ -192,6 +192,11 @@ func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState, at float
 	if g.share <= 1 {
 		return g, nil
 	}
+	if !d.Configured {
+		return g, &Alert{Severity: Page, Since: *d.Oldest, Count: d.Backlog,
+			Action:   Action{Label: "Give it its name back, and what waits goes on by itself", Place: "destinations and sources in the configuration"},
+			Headline: fmt.Sprintf("%s is not configured, and nothing delivers what waits for it: %s.", d.Name, waiting(d))}
+	}
 	drains := "it does not get shorter"
 	if d.DrainsIn > 0 {
 		drains = "it drains in " + time.Duration(d.DrainsIn*float64(time.Second)).Round(time.Second).String()

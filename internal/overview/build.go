@@ -355,7 +355,7 @@ func (v *Overview) drawDestination(d *DestinationState, c *counts) {
 		}
 	}
 	d.Six = d.Six.atLeast(d.Hour)
-	if d.Five.Done > 0 && d.Backlog > 0 {
+	if d.Five.Done > 0 && d.Backlog > 0 && d.Configured && d.Pause == nil {
 		d.DrainsIn = float64(d.Backlog) / (float64(d.Five.Done) / (5 * time.Minute).Seconds())
 	}
 	for _, g := range v.failures.value.Open {

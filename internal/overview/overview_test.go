@@ -304,3 +304,27 @@ func TestOpenDeliveriesJoin(t *testing.T) {
 		}
 	})
 }
+
+// The pace of the last minutes says when a backlog is gone where it goes on: not of what is paused, nor of a name that nobody
+// delivers to any more.
+func TestDrains(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	points := []tally.Point{{Minute: now.Add(-2 * time.Minute), Source: "orders", Destination: "ledger", What: tally.Done, N: 150}}
+	for name, c := range map[string]struct {
+		d    fleet.Destination
+		want float64
+	}{
+		"delivered to": {fleet.Destination{Configured: true}, 10}, "paused": {fleet.Destination{Configured: true, Pause: &fleet.Pause{At: now}}, 0},
+		"not configured": {fleet.Destination{}, 0},
+	} {
+		var s store
+		v := newOverview(&s)
+		d := DestinationState{Destination: c.d}
+		d.Name, d.Open = "ledger", []fleet.Open{{State: "pending", Count: 5, Oldest: now}}
+		v.drawDestination(&d, newCounts(now, points, nil))
+		v.Close()
+		if d.DrainsIn != c.want {
+			t.Errorf("%s: it drains in %v s, want %v", name, d.DrainsIn, c.want)
+		}
+	}
+}
