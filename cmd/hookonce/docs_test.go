@@ -146,6 +146,26 @@ func TestPagesShowProgramsThatRun(t *testing.T) {
 	}
 }
 
+// TestPagesLookAtTheEndOfTheTransaction: whoever copies a block that claims in Python or JavaScript does not answer 2xx for what
+// the server rolled back without an error.
+func TestPagesLookAtTheEndOfTheTransaction(t *testing.T) {
+	claims := 0
+	for page, text := range pages(t) {
+		for _, block := range fence.FindAllStringSubmatch(text, -1) {
+			look, ok := map[string]string{"python": "TransactionStatus.INERROR", "js": "end.command"}[block[1]]
+			if !ok || !strings.Contains(block[2], "hookonce.claim(") {
+				continue
+			}
+			if claims++; !strings.Contains(block[2], look) {
+				t.Errorf("%s claims, and does not look at %s:\n%s", page, look, block[2])
+			}
+		}
+	}
+	if claims < 4 {
+		t.Errorf("found only %d claims in the pages; is the pattern still right?", claims)
+	}
+}
+
 // TestPagesShowGoThatExists: what a page takes from our packages is there. The changelog names what is gone.
 func TestPagesShowGoThatExists(t *testing.T) {
 	packages := map[string]map[string]bool{}
