@@ -274,3 +274,33 @@ func TestFailuresNobodyCountedAreFoundOneByOne(t *testing.T) {
 		t.Errorf("%d copies look at %v blocks", len(n), p.Blocks)
 	}
 }
+
+// TestAReplayReadsWhatItReplays: much fails after the statistics were made. A piece of a replay reads its own deliveries, and
+// not all that failed.
+func TestAReplayReadsWhatItReplays(t *testing.T) {
+	t.Parallel()
+	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, text := range []string{
+		`ALTER TABLE hookonce.deliveries SET (autovacuum_enabled = off)`,
+		`INSERT INTO hookonce.deliveries (event_id, destination, state, token, tries) SELECT n, 'app', 'pending', 0, 0 FROM generate_series(1, 60000) n`,
+		`ANALYZE hookonce.deliveries`,
+		`UPDATE hookonce.deliveries SET state = 'failed', token = 1, tries = 1, error_kind = 'status', status = 500`,
+	} {
+		if _, err := s.pool.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := make([]journal.Delivery, 500) // what the API replays at once
+	for i := range again {
+		again[i] = journal.Delivery{EventID: int64(5001 + i), Destination: "app", Due: time.Now()}
+	}
+	c := columnsOf(again)
+	const reads = 3 // of each: it is found, found again, and written
+	if p := carriedOut(t, s, s.in(replaySQL), c.event, c.destination, c.due, "status", 500); p.rows("deliveries") > float64(reads*len(again)) {
+		t.Errorf("of %d deliveries that begin again %v rows are read, and %v blocks", len(again), p.rows("deliveries"), p.Blocks)
+	}
+}

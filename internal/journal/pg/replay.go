@@ -138,17 +138,19 @@ const queuedSQL = `, queued AS (
 )
 SELECT count(*) FROM begun`
 
-// replaySQL makes deliveries due that still are failed or dead, for an error that the filter narrows to, locking them in the order in which all statements do.
-const replaySQL = `WITH again AS (
-	SELECT d.event_id, d.destination, r.due_at
+// replaySQL makes deliveries due that still are failed or dead, for an error that the filter narrows to, locking them in the
+// order in which all statements do. What is asked of them is asked once they are locked: asked before, PostgreSQL would find
+// them by the index of all that failed, and go through that for each piece of a replay.
+const replaySQL = `WITH locked AS (
+	SELECT d.event_id, d.destination, d.state, d.error_kind, d.status, r.due_at
 	FROM {{.}}deliveries d JOIN unnest($1::bigint[], $2::text[], $3::timestamptz[]) AS r (event_id, destination, due_at)
 		ON d.event_id = r.event_id AND d.destination = r.destination
-	WHERE d.state IN ('failed', 'dead') AND ($4 = '' OR d.error_kind = $4) AND ($5::int = 0 OR d.status = $5)
 	ORDER BY d.event_id, d.destination
 	FOR UPDATE OF d
 ), begun AS (
-	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = again.due_at, origin = 2
-	FROM again WHERE d.event_id = again.event_id AND d.destination = again.destination
+	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = l.due_at, origin = 2
+	FROM locked l WHERE d.event_id = l.event_id AND d.destination = l.destination
+		AND l.state IN ('failed', 'dead') AND ($4 = '' OR l.error_kind = $4) AND ($5::int = 0 OR l.status = $5)
 	RETURNING d.destination, d.resource, d.due_at
 )` + queuedSQL
 
