@@ -17,9 +17,6 @@ func (a *acceptance) bisect(ctx context.Context, number int64, entries []int) (c
 	return copies, err
 }
 
-// setDurable does for an explicit transaction what [durable] does for a statement.
-const setDurable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`
-
 // bisectWithin stores entries under a savepoint and, where that fails, tries each half by itself, down to
 // the rows that are at fault. The order stays ascending, so the locks are taken as everywhere else.
 func (a *acceptance) bisectWithin(ctx context.Context, tx pgx.Tx, number int64, entries []int, copies *[]int) error {

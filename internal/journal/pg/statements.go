@@ -29,11 +29,16 @@ func newStatements(prefix string) statements {
 }
 
 // durable is a common table expression of exactly one row that makes the statement's own transaction
-// commit synchronously when the server or the role is set to lose commits in a crash. A SET on the
-// connection would not do: behind a transaction pooler it lands on somebody else's connection.
-const durable = `durable AS (
-	SELECT count(set_config('synchronous_commit', 'on', true))
-	WHERE current_setting('synchronous_commit') = 'off')`
+// commit synchronously when the server or the role is set to lose commits in a crash, and say so when somebody
+// cancels its wait for a standby, see [watchWaits]. A SET on the connection would not do: behind a transaction
+// pooler it lands on somebody else's connection.
+const durable = `durable AS (SELECT count(set_config(name, safe, true)) ` + unsafeSettings + `)`
+
+// setDurable does for an explicit transaction what [durable] does for a statement.
+const setDurable = `SELECT set_config(name, safe, true) ` + unsafeSettings
+
+const unsafeSettings = `FROM (VALUES ('synchronous_commit', 'off', 'on'), ('client_min_messages', 'error', 'warning')) AS s (name, unsafe, safe)
+	WHERE current_setting(name) = unsafe`
 
 // replicated is a common table expression of exactly one row for a statement that has somebody told of what it reads. It has the
 // statement's commit wait for a standby where commits do, and so for everything that it reads: what is read may be in the
