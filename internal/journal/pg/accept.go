@@ -22,16 +22,18 @@ func (s *Store) Accept(ctx context.Context, batch []*journal.Record, now, lease 
 		Store: s, batch: batch, now: now, lease: lease,
 		results: make([]journal.Result, len(batch)), digests: make([][]byte, len(batch)),
 	}
-	unwaited := s.unwaited.Load()
-	for todo := a.valid(); len(todo) > 0; {
-		firsts, rest := a.split(todo)
-		if err := a.store(ctx, firsts); err != nil {
-			return nil, err
+	err := s.waited(func() error {
+		for todo := a.valid(); len(todo) > 0; {
+			firsts, rest := a.split(todo)
+			if err := a.store(ctx, firsts); err != nil {
+				return err
+			}
+			todo = a.follow(rest)
 		}
-		todo = a.follow(rest)
-	}
-	if s.unwaited.Load() != unwaited { // by this call or another one under way: who sends again is told when a standby has it
-		return nil, errUnwaited
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return a.results, nil
 }

@@ -77,8 +77,11 @@ SELECT ` + strconv.Itoa(fencedID) + `, 0, '' WHERE NOT EXISTS (SELECT FROM fence
 // CellRecord implements [journal.CellKeeper]. A map that the standby which commits wait for does not have is told to nobody: others
 // would accept what it gives them, and this store, once the standby has taken over, accept it as well.
 func (s *Store) CellRecord(ctx context.Context) (r journal.CellRecord, err error) {
-	r.Maps, err = rows(ctx, s.pool, s.in(`WITH `+durable+`, `+replicated+`
+	err = s.waited(func() (err error) {
+		r.Maps, err = rows(ctx, s.pool, s.in(`WITH `+durable+`, `+replicated+`
 SELECT number, content, since FROM replicated, {{.}}cell_maps ORDER BY number`), nil, scanCellMap)
+		return err
+	})
 	if err == nil {
 		r.Confirmations, err = rows(ctx, s.pool, s.in(`SELECT cell, number, at FROM {{.}}cell_confirmations ORDER BY cell, number`), nil,
 			func(row pgx.CollectableRow) (c journal.CellConfirmation, err error) {

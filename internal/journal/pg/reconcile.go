@@ -29,10 +29,12 @@ func (s *Store) Known(ctx context.Context, source string, keys []string) (map[st
 	var key string
 	var k journal.Known
 	var open []journal.State
-	err = each(ctx, s.pool, s.in(knownSQL), []any{source, keys}, []any{&key, &k.ID, &k.ReceivedAt, &k.Listed, &k.Verified, &open}, func() error {
-		k.State = journal.Standing(open)
-		known[key] = k
-		return nil
+	err = s.waited(func() error {
+		return each(ctx, s.pool, s.in(knownSQL), []any{source, keys}, []any{&key, &k.ID, &k.ReceivedAt, &k.Listed, &k.Verified, &open}, func() error {
+			k.State = journal.Standing(open)
+			known[key] = k
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, failed("looking for keys", err)

@@ -126,6 +126,19 @@ func watchWaits(cfg *pgxpool.Config) *atomic.Int64 {
 // errUnwaited says that it is not known where a commit is.
 var errUnwaited = errors.New("journal/pg: the wait of a commit for its standby was cancelled on the server (pg_cancel_backend): what was sent is acknowledged when it comes again and a standby has it")
 
+// waited runs what somebody is told of, and fails where a wait for a standby was cancelled meanwhile: by its commits or by those
+// of another call that was under way, which cannot be told apart.
+func (s *Store) waited(f func() error) error {
+	before := s.unwaited.Load()
+	if err := f(); err != nil {
+		return err
+	}
+	if s.unwaited.Load() != before {
+		return errUnwaited
+	}
+	return nil
+}
+
 // limits bounds the pool, and the wait for a connection.
 func limits(cfg *pgxpool.Config, dsn string, o Options) {
 	switch {
