@@ -41,15 +41,15 @@ func tableOf(runs []record) string {
 		}
 		servers := r.Faults["backend killed"] + r.Faults["server stopped at once"] + r.Faults["server killed"] + r.Faults["standby promoted"]
 		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %d | %d | %d | %d | %s |\n", day, store, (r.Seconds+30)/60, r.Events, faults,
-			r.Faults["gateway killed"], servers, r.Repeats, r.Lost, r.Doubled+r.TakenAnew+r.OtherKey, recovery)
+			r.Faults["gateway killed"], servers, r.Repeats, r.lost(), r.doubled(), recovery)
 	}
 	for _, r := range runs {
 		row(r.Began.Format(time.DateOnly), r.Store, r, fmt.Sprintf("%v, %v", r.Recovery.P50.Round(10*time.Millisecond), r.Recovery.P99.Round(10*time.Millisecond)))
 		sum.Seconds += r.Seconds
 		sum.Events += r.Events
 		sum.Repeats += r.Repeats
-		sum.Lost += r.Lost
-		sum.Doubled += r.Doubled + r.TakenAnew + r.OtherKey
+		sum.Lost += int(r.lost())
+		sum.Doubled += r.doubled()
 		for name, n := range r.Faults {
 			sum.Faults[name] += n
 		}

@@ -86,12 +86,12 @@ func (p *replicated) primary() *pgtest.Cluster { return p.servers()[p.lead] }
 // harms are those to the servers. Each waits for a standby that is still being made.
 func (p *replicated) harms() []harm {
 	return []harm{
-		{"backend killed", 12, anybody(func() error { return p.primary().KillBackend() }), false, p.ready},
-		{"server stopped at once", 12, anybody(func() error { return errors.Join(p.primary().Stop(true), p.primary().Restart()) }), false, p.ready},
-		{"server killed", 6, anybody(func() error { return errors.Join(p.primary().Kill(), p.primary().Restart()) }), false, p.ready},
-		{"server hangs", 4, anybody(p.hang), true, p.ready},
-		{"store cut off", 6, anybody(func() error { return cutFor(p.links[p.lead]) }), true, p.ready},
-		{"standby promoted", 2, anybody(p.promote), false, p.ready},
+		{"backend killed", 12, anybody(func() error { return p.primary().KillBackend() }), false, true, p.ready},
+		{"server stopped at once", 12, anybody(func() error { return errors.Join(p.primary().Stop(true), p.primary().Restart()) }), false, true, p.ready},
+		{"server killed", 6, anybody(func() error { return errors.Join(p.primary().Kill(), p.primary().Restart()) }), false, true, p.ready},
+		{"server hangs", 4, anybody(p.hang), true, true, p.ready},
+		{"store cut off", 6, anybody(func() error { return cutFor(p.links[p.lead]) }), true, true, p.ready},
+		{"standby promoted", 2, anybody(p.promote), false, true, p.ready},
 	}
 }
 
