@@ -148,7 +148,7 @@ func TestRules(t *testing.T) {
 		}), "not authentic", "refusals orders"},
 		{failing, Page, destination(func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "ill", Error: "500"} }),
 			destination(func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "recovering"} }), "500", "--state failed"},
-		{FirstAttemptsFail, Page, firsts(73), firsts(72), "73 of 1000", "--state failed"},
+		{FirstAttemptsFail, Page, firsts(73), firsts(72), "73 of 1000", "hookonce failures"},
 		{blocked, Ticket, destination(func(d *overview.DestinationState) {
 			d.Blocked = &overview.Blocked{Resource: "pi_1", Event: 7, Waiting: 3}
 		}), func(*snapshot) {}, "pi_1", "events show 7"},

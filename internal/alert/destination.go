@@ -91,7 +91,7 @@ func findFirstFail(_ *overview.Snapshot, d *overview.DestinationState, at float6
 		return g, nil
 	}
 	a := &Alert{Severity: severity, Count: in.FirstFailed,
-		Action:   Action{Label: "See what failed", Command: "hookonce events list --destination " + d.Name + " --state failed"},
+		Action:   Action{Label: "See what failed", Command: "hookonce failures"}, // also what succeeded since, at a later attempt
 		Headline: fmt.Sprintf("%s fails %d of %d events at the first attempt in the last %s", d.Name, in.FirstFailed, in.First, span)}
 	if len(d.Failures) > 0 {
 		a.Headline += ": " + d.Failures[0].Error

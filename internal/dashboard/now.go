@@ -101,7 +101,7 @@ func (v nowView) Attention(a alert.Alert) string {
 func (v nowView) Address(a alert.Alert) string {
 	words := strings.Fields(a.Action.Command)
 	switch line := strings.Join(words[:min(len(words), 3)], " "); {
-	case a.Action.Path == "/replay":
+	case a.Action.Path == "/replay", line == "hookonce failures":
 		return "/failures"
 	case line == "hookonce events list":
 		f := Filter{}
