@@ -99,6 +99,12 @@ func TestRules(t *testing.T) {
 			s.Reconciled = []overview.Reconciled{{At: ago(age), Table: "orders", Doubled: doubled, Surplus: 2 * doubled, Sample: "evt_1", Command: "hookonce reconcile effects --table orders"}}
 		}
 	}
+	// routed has so many events of a day, and so many of them that no route wanted.
+	routed := func(all, not int64) func(*snapshot) {
+		return source(func(o *overview.SourceState) {
+			o.Destinations, o.Day = []string{"ledger"}, overview.Routed{New: all, Unrouted: not}
+		})
+	}
 	again := func(minutes int) func(*snapshot) {
 		return source(func(o *overview.SourceState) {
 			o.ReseenFor, o.Five = minutes, overview.Intake{Accepted: 100, Reseen: 60}
@@ -164,6 +170,8 @@ func TestRules(t *testing.T) {
 		{backlogOld, Page, backlog(oldBacklog + time.Second), backlog(oldBacklog), "5 events wait", "destinations list"},
 		{backlogOld, Page, unconfigured(oldBacklog + time.Second), unconfigured(oldBacklog),
 			"ledger is not configured, and nothing delivers what waits for it: 5 events wait, the oldest since 2026-11-22 11:44:59Z.", "in the configuration"},
+		{unrouted, Ticket, routed(10, 10), routed(9, 9), "No route of orders wanted any of its 10 events of the last 24 hours", "sources.orders.routes"},
+		{unrouted, Ticket, routed(400, 400), routed(401, 400), "delivered nowhere", "events list --source orders"},
 		{conflict, Ticket, source(func(o *overview.SourceState) { o.Hour.Conflicts = 1 }), func(*snapshot) {}, "other content", "--seen conflict"},
 		{cameAgain, Ticket, again(3), again(2), "60 of 160", "--seen duplicate"},
 		{oneAgain, Info, source(func(o *overview.SourceState) { o.Hour.Copies, o.Hour.Reseen = 50, 1 }),
@@ -261,6 +269,15 @@ func TestUsesOfSecrets(t *testing.T) {
 		if (said == "") != (c.says == "") || !strings.Contains(said, c.says) {
 			t.Errorf("%s: %q, want %q", name, said, c.says)
 		}
+	}
+}
+
+// A source without a destination was meant to lead nowhere.
+func TestNothingWasToBeRouted(t *testing.T) {
+	s := well()
+	s.Sources[0].Day = overview.Routed{New: 50, Unrouted: 50}
+	if v := Judge(s); len(v.Alerts) > 0 {
+		t.Errorf("%+v", v.Alerts)
 	}
 }
 

@@ -84,6 +84,7 @@ const (
 	secretUnused   = "secret_unused"
 	neverArrived   = "never_arrived"
 	reconcileLate  = "reconcile_late"
+	unrouted       = "unrouted"
 )
 
 // rules stand in the order in which one is told before another of the same severity.
@@ -110,6 +111,7 @@ var rules = []Rule{
 	{Name: cameAgain, When: "more events came again than is usual, for three minutes; a page at ten times that", Severity: Page, find: ofSources(findCameAgain)},
 	{Name: silent, When: "so many minutes with events are missing, by what the source usually sends; or nothing came for longer than its expect_every", Severity: Ticket,
 		Threshold: sureSilence, Unit: Number, find: ofSources(findSilent)},
+	{Name: unrouted, When: "no route of a source wanted any of its events of 24 hours, of which there were so many", Severity: Ticket, Threshold: leastUnrouted, Unit: Number, find: ofSources(findUnrouted)},
 	{Name: neverArrived, When: "so many events that a sender lists never arrived, as gateways found: until they are on record, dismissed, or gone from the list", Severity: Ticket, Threshold: 1, Unit: Number, find: ofSources(findNeverArrived)},
 	{Name: reconcileLate, When: "a source was not compared with its sender's list for so many periods and a quarter of an hour; or the last comparison failed", Severity: Ticket, For: 15 * time.Minute,
 		Threshold: latePeriods, Unit: Number, find: ofSources(findReconcileLate)},

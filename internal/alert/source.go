@@ -80,6 +80,23 @@ func findProbing(_ *overview.Snapshot, o *overview.SourceState, at float64) (gau
 		Headline: fmt.Sprintf("Somebody sends requests to %s that are not authentic: %d in the last hour, beside %d that are.", o.Name, failed, o.Hour.Verified)}
 }
 
+// leastUnrouted is how many events no route wants where that is no matter of their types: of a few it may be.
+const leastUnrouted = 10
+
+func findUnrouted(_ *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
+	in := o.Day
+	g := gaugeOf(share(in.Unrouted, at), "%d of %d in 24 hours", in.Unrouted, in.New)
+	if in.Unrouted < in.New || len(o.Destinations) == 0 { // a source that leads nowhere was meant to
+		g.share = 0
+	}
+	if g.share < 1 {
+		return g, nil
+	}
+	return g, &Alert{Severity: Ticket, Count: in.Unrouted,
+		Headline: fmt.Sprintf("No route of %s wanted any of its %d events of the last 24 hours: they are acknowledged, and delivered nowhere.", o.Name, in.Unrouted),
+		Action:   Action{Label: "Compare their types with the routes", Place: "sources." + o.Name + ".routes", Command: "hookonce events list --source " + o.Name}}
+}
+
 // lostOf is how much of a source never arrived.
 func lostOf(o *overview.SourceState) int64 {
 	if o.NeverArrived == nil {

@@ -16,10 +16,11 @@ func TestStandings(t *testing.T) {
 	s := &snapshot{At: now, Since: ago(72 * time.Hour), Store: overview.StoreState{
 		Cleaned: ago(3 * time.Hour), Commits: 40, CommitMS: 12.3, FreeBytes: 90 << 30, DailyBytes: 1 << 30, Partitioned: now.Add(72 * time.Hour)},
 		Sources: []overview.SourceState{{Name: "orders", LastVerified: ago(4 * time.Minute), FailedSince: now, Usual: overview.Baseline{Share: 0.025, Dispersion: 1, Hours: 168},
-			Compared: &overview.Compared{Every: 900, Ended: ago(30 * time.Minute)},
-			Hour:     overview.Intake{Missing: 5, Recovered: 5, Accepted: 97, Reseen: 3, Copies: 6, Verified: 97, Unverified: map[string]int64{"signature_missing": 2}},
-			Latest:   overview.Intake{Received: 40, Unverified: map[string]int64{"timestamp_old": 2, "signature_mismatch": 1}},
-			Silence:  overview.Silence{Missing: 1.2, Days: 28}, SecretsSince: ago(24 * time.Hour),
+			Compared:     &overview.Compared{Every: 900, Ended: ago(30 * time.Minute)},
+			Destinations: []string{"ledger"}, Day: overview.Routed{New: 4, Unrouted: 4},
+			Hour:    overview.Intake{Missing: 5, Recovered: 5, Accepted: 97, Reseen: 3, Copies: 6, Verified: 97, Unverified: map[string]int64{"signature_missing": 2}},
+			Latest:  overview.Intake{Received: 40, Unverified: map[string]int64{"timestamp_old": 2, "signature_mismatch": 1}},
+			Silence: overview.Silence{Missing: 1.2, Days: 28}, SecretsSince: ago(24 * time.Hour),
 			Secrets: []overview.Secret{{Until: &until, Hour: 30}, {Hour: 10}}}},
 		Destinations: []overview.DestinationState{{
 			Destination: fleet.Destination{Name: "ledger", Health: &fleet.Health{State: "healthy"}, Pause: &fleet.Pause{At: ago(6 * time.Hour)}},
@@ -35,6 +36,7 @@ func TestStandings(t *testing.T) {
 		FirstAttemptsFail: `ledger "0.3 % of 1000 in the last hour" 0`, sendersRefused: ` "0 answers 503 in five minutes" 0`,
 		effectsDoubled: ` "hookonce reconcile effects was not run" 0`, died: `ledger "4 dead; 1 became so in the last hour" 0.1`, backlogOld: `ledger "41s, of 7" 0.0456`,
 		conflict: `orders "0 in an hour" 0`, cameAgain: `orders "3 of 100 in the last hour; usual are 2.5 %, too many 18" 0.167`,
+		unrouted:     `orders "4 of 4 in 24 hours" 0.4`,
 		neverArrived: `orders "0" 0`, reconcileLate: `orders "30m ago, every 15m" 0.5`,
 		silent: `orders "1.2 missing, last 4m ago, learned from 28.0 days" 0.1`, secretEnds: `orders "secret 1 ends in 720h, used by 30 of the last 40" 0.233`,
 		cleanupLate: ` "3h ago" 0.115`, partitionsEnd: ` "the last ends in 72h" 0.333`, storeFull: ` "in 90 days" 0.156`,

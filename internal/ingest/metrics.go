@@ -84,7 +84,7 @@ func newMetrics(r prometheus.Registerer, t *tally.Registry) *metrics {
 // sourceMetrics are the children of one source, looked up once.
 type sourceMetrics struct {
 	received          counter
-	unrouted          prometheus.Counter
+	unrouted          counter
 	logicalDuplicates prometheus.Counter
 	verified          []prometheus.Counter // by secret
 	secrets           []*tally.Counter     // by secret, where there are several
@@ -126,7 +126,7 @@ func (m *metrics) of(s Source) sourceMetrics {
 		verified:          verified,
 		secrets:           secrets,
 		received:          m.receivedOf(source),
-		unrouted:          m.unrouted.WithLabelValues(source),
+		unrouted:          counter{m.unrouted.WithLabelValues(source), m.tally.Counter(source, "", tally.Unrouted)},
 		logicalDuplicates: m.logicalDuplicates.WithLabelValues(source),
 		events:            events,
 		seconds:           m.seconds.WithLabelValues(source),

@@ -14,6 +14,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // recorder is a journal that keeps what it is given, and says that all of it is new.
@@ -70,7 +71,8 @@ func TestRoutes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var to recorder
-			g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].Routes = &to, routes })
+			counted := tally.NewRegistry(time.Now)
+			g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].Routes, o.Tally = &to, routes, counted })
 			r := request("billing", `{"id":"a","type":"`+c.eventType+`"}`)
 			r.Header.Set("X-Live", c.live)
 			r.Header.Set("X-Account", c.account)
@@ -79,8 +81,8 @@ func TestRoutes(t *testing.T) {
 				t.Error(diff)
 			}
 			unrouted := gather(t, g, "hookonce_unrouted_total")["billing"]
-			if want := len(c.want) == 0; want != (unrouted == 1) {
-				t.Errorf("%v events are counted as going nowhere", unrouted)
+			if want, told := len(c.want) == 0, counts(counted)["billing unrouted"]; want != (unrouted == 1) || want != (told == 1) {
+				t.Errorf("%v events are counted as going nowhere, and %d for people", unrouted, told)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ const span = 64
 const latestRequests = 20
 
 // hourly are the words that are read for four weeks.
-var hourly = []tally.What{tally.Verified, tally.Active, tally.Accepted, tally.Unkeyed, tally.Reseen, tally.Stored, tally.StoredBytes,
+var hourly = []tally.What{tally.Verified, tally.Active, tally.Accepted, tally.Unkeyed, tally.Unrouted, tally.Reseen, tally.Stored, tally.StoredBytes,
 	tally.Purged(string(journal.KindIDs)), tally.Purged(string(journal.KindBodies)), tally.First, tally.FirstFailed,
 	tally.Secret(1), tally.Secret(2), tally.Secret(3), tally.Secret(tally.MaxSecrets)}
 
@@ -289,6 +289,7 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 		}
 	}
 	v.drawSecrets(o, c, now)
+	v.drawRouted(o, now)
 	v.drawCompared(o)
 	v.drawLost(o)
 	o.Usual = LearnShare(hours, now)
@@ -301,6 +302,21 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 	}
 	rhythm := LearnRhythm(hours, now)
 	o.Silence = rhythm.Since(o.LastVerified, now)
+}
+
+// drawRouted counts what the routes of a source wanted.
+func (v *Overview) drawRouted(o *SourceState, now time.Time) {
+	for _, p := range v.past {
+		if p.Source != o.Name || !p.Minute.Add(time.Hour).After(now.Add(-24*time.Hour)) {
+			continue
+		}
+		switch p.What {
+		case tally.Accepted, tally.Unkeyed:
+			o.Day.New += p.N
+		case tally.Unrouted:
+			o.Day.Unrouted += p.N
+		}
+	}
 }
 
 // drawSecrets says how often each secret of a source was used. Of several it is counted who verified a request; a single one

@@ -305,6 +305,23 @@ func TestOpenDeliveriesJoin(t *testing.T) {
 	})
 }
 
+// What no route wanted is counted beside all that was new, for a day.
+func TestRoutedInADay(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	at := func(hours int, source string, what tally.What, n int64) tally.Point {
+		return tally.Point{Minute: now.Add(time.Duration(-hours) * time.Hour).Truncate(time.Hour), Source: source, What: what, N: n}
+	}
+	v := newOverview(&store{})
+	defer v.Close()
+	v.past = []tally.Point{at(25, "orders", tally.Accepted, 100), at(24, "orders", tally.Accepted, 10), at(24, "orders", tally.Unrouted, 9), at(3, "mail", tally.Unrouted, 50),
+		at(0, "orders", tally.Unkeyed, 2), at(0, "orders", tally.Reseen, 7), at(0, "orders", tally.Unrouted, 1)}
+	o := SourceState{Name: "orders"}
+	v.drawRouted(&o, now)
+	if want := (Routed{New: 12, Unrouted: 10}); o.Day != want {
+		t.Errorf("%+v, want %+v", o.Day, want)
+	}
+}
+
 // The pace of the last minutes says when a backlog is gone where it goes on: not of what is paused, nor of a name that nobody
 // delivers to any more.
 func TestDrains(t *testing.T) {

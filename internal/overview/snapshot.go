@@ -96,6 +96,12 @@ func (i *Intake) Failed() (n int64) {
 // Events counts what copies are a share of: new events and those that came again.
 func (i *Intake) Events() int64 { return i.Accepted + i.Unkeyed + i.Reseen }
 
+// Routed says how much of what came led anywhere.
+type Routed struct {
+	New      int64 `json:"new" doc:"Events stored as new."`
+	Unrouted int64 `json:"unrouted" doc:"Those of them that no route wanted."`
+}
+
 // SourceState is how a source stands.
 type SourceState struct {
 	Name         string    `json:"name"`
@@ -104,6 +110,7 @@ type SourceState struct {
 	Destinations []string  `json:"destinations" nullable:"false"`
 	Five         Intake    `json:"last_5m"`
 	Hour         Intake    `json:"last_1h"`
+	Day          Routed    `json:"last_24h"`
 	Latest       Intake    `json:"latest" doc:"The last minutes that have 20 requests, at most an hour."`
 	LastVerified time.Time `json:"last_verified" doc:"To the minute; the zero time if there was nothing for 28 days."`
 	LastFailed   time.Time `json:"last_failed" doc:"When a request was not authentic, to the minute."`

@@ -20,6 +20,7 @@ const (
 	Conflicts   What = "conflicts"
 	Unkeyed     What = "unkeyed"
 	Unprotected What = "unprotected"
+	Unrouted    What = "unrouted"
 	Reseen      What = "reseen"
 	Stored      What = "stored"
 	StoredBytes What = "stored_bytes"
@@ -91,6 +92,7 @@ var words = slices.Concat([]Word{
 	{Accepted, OfSource, "Events stored as new under a key."},
 	{Unkeyed, OfSource, "Events stored without a key: their copies cannot be recognised."},
 	{Unprotected, OfSource, "Events delivered past the store while it was away."},
+	{Unrouted, OfSource, "Events stored as new that no route wanted: they are delivered nowhere."},
 	{Copies, OfSource, "Copies of events that were stored before, with the same content."},
 	{Conflicts, OfSource, "Copies of events that were stored before, with other content under the same key."},
 	{Reseen, OfSource, "Events of which copies came: each counts once an hour and gateway, however many copies there are."},

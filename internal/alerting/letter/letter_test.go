@@ -86,6 +86,9 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 	"conflict": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
 		o.Hour.Conflicts = 4
 	},
+	"unrouted": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
+		o.Destinations, o.Day = []string{"ledger"}, overview.Routed{New: 212, Unrouted: 212}
+	},
 	"came_again": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
 		o.ReseenFor, o.Five = 3, overview.Intake{Accepted: 100, Reseen: 60}
 	},
