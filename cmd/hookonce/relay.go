@@ -222,10 +222,15 @@ func newRelayListCommand(w *env) *cobra.Command {
 				if asJSON {
 					show = func() error { return printJSON(w, effectsJSON(list)) }
 				}
-				if err := show(); err != nil || !more {
+				if err := show(); err != nil {
 					return err
 				}
-				fmt.Fprintf(w.err, "There are more: raise --limit, or go on with --after %d\n", list[len(list)-1].ID)
+				switch {
+				case len(list) == 0:
+					fmt.Fprintf(w.err, "No effect is %s; ask for others with --state: %s\n", state, strings.Trim(fmt.Sprint(effectStates), "[]"))
+				case more:
+					fmt.Fprintf(w.err, "There are more: raise --limit, or go on with --after %d\n", list[len(list)-1].ID)
+				}
 				return nil
 			})
 		},
