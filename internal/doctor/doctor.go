@@ -59,6 +59,15 @@ func (p Patient) modes() map[string]bool {
 	return modes
 }
 
+// destinations are the names of those that the gateway delivers to.
+func (p Patient) destinations() map[string]bool {
+	names := make(map[string]bool)
+	for _, d := range p.Config.AllDestinations() {
+		names[d.Name] = true
+	}
+	return names
+}
+
 // patience bounds each check.
 const patience = 10 * time.Second
 

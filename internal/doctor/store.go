@@ -21,6 +21,7 @@ type store struct {
 	serves  bool            // a gateway uses it, not only programs with the library
 	creates bool            // a gateway that uses it makes the tables at its start
 	modes   map[string]bool // of its sources
+	names   map[string]bool // of its destinations
 	now     func() time.Time
 	// cell is the cell that the gateway belongs to, and cellsMap the number of its map in the file; empty: there are none.
 	cell     string
@@ -44,6 +45,7 @@ func tableChecks() []check[*store] {
 		{"schema", version},
 		{"claims", claims},
 		{"deliveries", deliveries},
+		{"destinations", destinations},
 		{"effects", effects},
 		{"ages", ages},
 	}
@@ -148,6 +150,32 @@ func deliveries(ctx context.Context, s *store) ([]Finding, error) {
 			"given up",
 			"see `hookonce events list --state dead`; `hookonce events replay` delivers them again"},
 	})
+}
+
+// destinations finds work that no gateway with this configuration would do, as after a name was changed.
+func destinations(ctx context.Context, s *store) (found []Finding, err error) {
+	if !s.serves || !s.migrated(ctx) {
+		return nil, nil
+	}
+	rows, err := s.db.QueryContext(ctx, s.fill(`SELECT destination, count(*) FROM {tables}deliveries WHERE state <> 'dead' GROUP BY destination ORDER BY destination`))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		var n int64
+		if err := rows.Scan(&name, &n); err != nil {
+			return nil, err
+		}
+		if !s.names[name] {
+			found = append(found, doubt("give it this name back: what is open goes on then; nothing else delivers it", "%s: open for %s, which is no destination of this configuration", plural(n, "delivery"), name))
+		}
+	}
+	if len(found) == 0 {
+		found = append(found, good("all that is open has a destination here"))
+	}
+	return found, rows.Err()
 }
 
 func effects(ctx context.Context, s *store) ([]Finding, error) {

@@ -8,8 +8,51 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/ddl"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/schema"
 )
+
+// What is open for a name that the configuration does not have is told before anybody waits for it.
+func TestDestinationsThatAreGone(t *testing.T) {
+	for driver, o := range map[string]struct {
+		dsn     func() string
+		dialect schema.Dialect
+	}{
+		"sqlite": {func() string { return filepath.Join(t.TempDir(), "app.db") }, schema.SQLite}, "pgx": {func() string { return pgtest.DSN(t) }, schema.Postgres},
+	} {
+		t.Run(driver, func(t *testing.T) {
+			db, err := sql.Open(driver, o.dsn())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := schema.Migrate(t.Context(), db, o.dialect, ""); err != nil {
+				t.Fatal(err)
+			}
+			prefix, _ := ddl.Prefix(o.dialect, "")
+			s := &store{db: db, dialect: o.dialect, prefix: prefix, serves: true, names: map[string]bool{"ledger": true}}
+			look := func(level Level, text string) {
+				t.Helper()
+				found := check[*store]{"destinations", destinations}.run(t.Context(), s)
+				expect(t, found, map[string]Level{"destinations": level})
+				if got := texts(found, "destinations"); !strings.Contains(got, text) || strings.Contains(got, "ledger") {
+					t.Errorf("found %s, want %q", got, text)
+				}
+			}
+			look(OK, "all that is open")
+			for i, row := range []string{"'ledger', 'pending'", "'mailer', 'failed'", "'mailer', 'pending'", "'gone', 'dead'"} {
+				if _, err := db.ExecContext(t.Context(), s.fill(fmt.Sprintf("INSERT INTO {tables}deliveries (event_id, destination, state, token, tries) VALUES (%d, %s, 0, 0)", i+1, row))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			look(Warning, "2 deliveries: open for mailer, which is no destination")
+			s.serves = false
+			if found, err := destinations(t.Context(), s); found != nil || err != nil {
+				t.Errorf("a program with the library has no destinations, and is told of %+v (%v)", found, err)
+			}
+		})
+	}
+}
 
 // Tables that are newer than the program are well where a gateway would start on them, and a fault where it would not.
 func TestTablesOfANewerProgram(t *testing.T) {
