@@ -156,26 +156,24 @@ cells_map one higher.`,
 }
 
 func printPlan(w *env, b *gateway.CellsBeside) error {
-	s := b.Status()
-	next, err := b.Next()
+	p, err := b.Plan()
 	if err != nil {
 		return err
 	}
-	if s.Map.Number == 0 {
+	if p.From.Number == 0 {
 		fmt.Fprintf(w.out, "No map is known yet, so nothing moves: this would be map 1.\n")
 		return nil
 	}
-	moves := s.Map.Moves(next)
 	all := 0.
-	for _, m := range moves {
+	for _, m := range p.Moves {
 		all += m.Share
 	}
-	fmt.Fprintf(w.out, "From map %d to the cells of the file, as map %d: %s of the keys move.\n", s.Map.Number, next.Number, percent(all))
-	for _, m := range moves {
+	fmt.Fprintf(w.out, "From map %d to the cells of the file, as map %d: %s of the keys move.\n", p.From.Number, p.To.Number, percent(all))
+	for _, m := range p.Moves {
 		fmt.Fprintf(w.out, "  %s from %s to %s\n", percent(m.Share), clean(m.From), clean(m.To))
 	}
-	if s.Told != next.Number {
-		fmt.Fprintf(w.out, "The file has cells_map: %d. To introduce it, write cells_map: %d.\n", s.Told, next.Number)
+	if p.Told != p.To.Number {
+		fmt.Fprintf(w.out, "The file has cells_map: %d. To introduce it, write cells_map: %d.\n", p.Told, p.To.Number)
 	}
 	return nil
 }

@@ -54,8 +54,24 @@ func (b *CellsBeside) Close() error {
 	return b.store.Close()
 }
 
-// Next is the map that the configuration would introduce, and whether it is another one than the newest.
-func (b *CellsBeside) Next() (*cells.Map, error) { return b.Following(b.plan.cell.configured) }
+// CellsPlan is what it comes to if the cells of a configuration are introduced.
+type CellsPlan struct {
+	From  cells.Map    // that counts; its number is 0 if none is known
+	To    *cells.Map   // that would follow
+	Told  int64        // the number in the configuration; 0 as long as none is known
+	Moves []cells.Move // of keys, the largest first
+}
+
+// Plan says what it comes to if the cells of the configuration are introduced. Nothing is.
+func (b *CellsBeside) Plan() (CellsPlan, error) {
+	s := b.Status()
+	to, err := b.Following(b.plan.cell.configured)
+	p := CellsPlan{From: s.Map, To: to, Told: s.Told}
+	if err == nil && p.From.Number > 0 {
+		p.Moves = p.From.Moves(to)
+	}
+	return p, err
+}
 
 // ForgetCell gives a cell up, which is on record as a decision of by. Gateways go by it within seconds.
 func (b *CellsBeside) ForgetCell(ctx context.Context, cell string, since time.Time, by, reason string, now time.Time) (*cells.Map, error) {

@@ -31,6 +31,7 @@ var cellNames = []string{"eu", "us", "ap"}
 type site struct {
 	name  string // of the cell; empty: there are no cells
 	store book
+	skew  atomic.Int64 // of the database's clock, in nanoseconds
 	hub   hub
 	gone  atomic.Bool // the cell is lost
 	given atomic.Bool // and was given up
@@ -191,12 +192,18 @@ func (a *atlas) numbered(number int64) (cells []hookonce.Cell) {
 	defer a.mu.Unlock()
 	for _, d := range a.all {
 		if d.number == number {
-			for name, weight := range d.weights {
-				cells = append(cells, hookonce.Cell{Name: name, Weight: uint32(weight)})
-			}
+			cells = append(cells, d.cells()...)
 		}
 	}
 	return cells
+}
+
+// cells are those of the map, as a route sees them.
+func (d drawn) cells() (all []hookonce.Cell) {
+	for name, weight := range d.weights {
+		all = append(all, hookonce.Cell{Name: name, Weight: uint32(weight)})
+	}
+	return all
 }
 
 // cellText is what the file of a gateway says of cells. Empty: nothing.
@@ -205,7 +212,11 @@ func (m *machine) cellText() string {
 		return ""
 	}
 	var b strings.Builder
-	d := m.atlas.at(int(m.told.Load()))
+	d := m.draft
+	if d == nil {
+		told := m.atlas.at(int(m.told.Load()))
+		d = &told
+	}
 	fmt.Fprintf(&b, "cell: %s\ncells_map: %d\ncell_listen: %s\ncell_tls: {cert: cell.pem, key: cell-key.pem, ca: cells-ca.pem}\ncells:\n", m.site.name, d.number, cellListens(m.number))
 	for _, name := range cellNames {
 		if weight, is := d.weights[name]; is {
@@ -273,12 +284,40 @@ func (s *site) keeper() journal.CellKeeper { return s.store.(memoryBook).Memory 
 func (w *world) introduce(at *machine, all bool, weights map[string]int) {
 	w.atlas.busy <- struct{}{}
 	defer func() { <-w.atlas.busy }()
-	number, _ := w.newestAnywhere()
+	number, newest := w.newestAnywhere()
 	if last := w.atlas.at(-1).number; last > number {
 		w.log("operator", fmt.Sprintf("map %d is on its way, and no other one is begun", last))
 		return
 	}
-	w.write(drawn{number + 1, weights}, func(m *machine) bool { return all || m == at })
+	next, err := w.planned(newest, weights)
+	if err != nil {
+		w.log("operator", "no map is planned: "+err.Error())
+		return
+	}
+	w.write(next, func(m *machine) bool { return all || m == at })
+}
+
+// planned has operators ask, as hookonce cells plan does beside the gateways of a cell, what follows from a file with other
+// weights. The map is what they are told.
+func (w *world) planned(at *site, weights map[string]int) (next drawn, err error) {
+	draft := w.atlas.at(-1) // whose number the file still has
+	draft.weights = weights
+	b, err := w.beside(at, &draft)
+	if err != nil {
+		return next, err
+	}
+	defer b.Close()
+	p, err := b.Plan()
+	if err != nil {
+		return next, err
+	}
+	w.count("map/planned")
+	next = drawn{p.To.Number, map[string]int{}}
+	for _, c := range p.To.Cells {
+		next.weights[c.Name] = int(c.Weight)
+	}
+	w.plannedMoves(p, next.cells())
+	return next, nil
 }
 
 // write writes a map into files, which gateways read.
@@ -359,7 +398,11 @@ func (w *world) giveUp(s *site, since time.Time) error {
 		}
 	}
 	if sum == 0 {
-		w.write(drawn{number + 1, w.weightsOf(0)}, everybody)
+		next, err := w.planned(at, w.weightsOf(0))
+		if err != nil {
+			return err
+		}
+		w.write(next, everybody)
 		return errors.New("nobody would own anything")
 	}
 	if number == last.number { // or it was, and nobody heard that it was done
@@ -381,12 +424,7 @@ func (w *world) giveUp(s *site, since time.Time) error {
 func (w *world) forget(s, at *site, since time.Time) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	o := w.operatorAt(at)
-	cfg, err := o.load()
-	if err != nil {
-		return err
-	}
-	b, err := gateway.OpenCells(ctx, cfg, gateway.Options{Store: o.openStore, Dial: o.dial})
+	b, err := w.beside(at, nil)
 	if err != nil {
 		return err
 	}
@@ -396,11 +434,24 @@ func (w *world) forget(s, at *site, since time.Time) error {
 	return err
 }
 
+// beside opens a cell as the commands do that operators run beside its gateways, with the newest file, or with one that nobody
+// else has.
+func (w *world) beside(at *site, draft *drawn) (*gateway.CellsBeside, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	o := w.operatorAt(at, draft)
+	cfg, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	return gateway.OpenCells(ctx, cfg, gateway.Options{Store: o.openStore, Dial: o.dial})
+}
+
 // operatorAt is a command that an operator runs beside the gateways of a cell.
-func (w *world) operatorAt(s *site) *process {
+func (w *world) operatorAt(s *site, draft *drawn) *process {
 	for _, m := range w.machines {
 		if m.site == s {
-			beside := &machine{world: w, name: "operator", number: m.number, site: s}
+			beside := &machine{world: w, name: "operator", number: m.number, site: s, draft: draft}
 			beside.told.Store(int64(w.atlas.last()))
 			return &process{machine: beside, dead: make(chan struct{}), asked: make(chan struct{})}
 		}

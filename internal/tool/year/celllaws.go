@@ -2,11 +2,13 @@ package year
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/gateway"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -81,6 +83,27 @@ func (l *ledger) placed(who string, rec *record, e *journal.Record) {
 	}
 	if owner := hookonce.Route(l.routes(c.number), e.Source, e.Key).Name; owner != rec.cell && owner != "" {
 		l.breaksLocked("a key is stored by its owner", "%s has stored %s in %s, and by map %d it belongs to %s", who, rec.event, rec.cell, c.number, owner)
+	}
+}
+
+// plannedMoves checks what a plan says of keys that move: those of events do, between the cells that it names and no others.
+func (l *ledger) plannedMoves(p gateway.CellsPlan, to []hookonce.Cell) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	type way struct{ from, to string }
+	named := map[way]bool{}
+	for _, m := range p.Moves {
+		named[way{m.From, m.To}] = true
+		if !slices.ContainsFunc(to, func(c hookonce.Cell) bool { return c.Name == m.To && c.Weight > 0 }) {
+			l.breaksLocked("a plan says what moves", "it has %.3f of the keys move to %s, which owns nothing by map %d", m.Share, m.To, p.To.Number)
+		}
+	}
+	from := l.routes(p.From.Number)
+	for name, e := range l.events {
+		a, b := hookonce.Route(from, e.Source, name).Name, hookonce.Route(to, e.Source, name).Name
+		if a != b && !named[way{a, b}] {
+			l.breaksLocked("a plan says what moves", "%s moves from %s to %s, and the plan from map %d to %d has no such move: %v", name, a, b, p.From.Number, p.To.Number, p.Moves)
+		}
 	}
 }
 

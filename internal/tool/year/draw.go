@@ -131,6 +131,10 @@ func (d *drawing) process(at Span) {
 }
 
 func (d *drawing) clock(at Span) {
+	if len(d.plan.Cells) > 0 && d.chance(2) {
+		d.database(at, d.on())
+		return
+	}
 	most := pick(d, 3, 30, 200, int(maxSkew/time.Second))
 	d.step(Step{At: at, Do: "clock", On: d.on(), N: d.IntN(2*most+1) - most})
 }

@@ -26,6 +26,7 @@ type machine struct {
 	number int
 	site   *site
 	told   atomic.Int64 // which of the maps its file has
+	draft  *drawn       // that its file has in place of those; nil: none
 	skew   atomic.Int64 // of its clock, in nanoseconds
 	faults faults
 	away   atomic.Int64 // until when it cannot reach the store, in Unix nanoseconds

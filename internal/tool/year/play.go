@@ -82,7 +82,9 @@ func folder(t *testing.T) string {
 // newSites returns the stores of a plan, with what tells those on each of work.
 func newSites(p *Plan, dir string) (all []*site) {
 	for i := range max(1, len(p.Cells)) {
-		s := &site{store: memoryBook{journaltest.NewMemory()}, hub: hub{rings: map[chan struct{}]bool{}}}
+		m := journaltest.NewMemory()
+		s := &site{store: memoryBook{m}, hub: hub{rings: map[chan struct{}]bool{}}}
+		m.Now = func() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
 		if p.File {
 			s.store = newFileBook(dir)
 		}

@@ -20,7 +20,7 @@ var scenes = []scene{
 	{name: "moves", draw: (*drawing).moves, cells: true}, {name: "divided", draw: (*drawing).divided, cells: true},
 	{name: "forwarded", draw: (*drawing).replies, cells: true}, {name: "retired", draw: (*drawing).retired, cells: true},
 	{name: "lost", draw: (*drawing).losses, cells: true}, {name: "fence", draw: (*drawing).fence, cells: true},
-	{name: "silent", draw: (*drawing).silent, cells: true},
+	{name: "silent", draw: (*drawing).silent, cells: true}, {name: "databases", draw: (*drawing).databases, cells: true},
 }
 
 // Scene draws a plan in which nothing else happens, a few times.

@@ -166,6 +166,31 @@ func (d *drawing) silent(at Span) {
 	}
 }
 
+// database sets the clock of a gateway's database, which may be off by any time: right or not, it ends no asking early, as long as
+// those of the gateways are right.
+func (d *drawing) database(at Span, gateway string) {
+	most := pick(d, 200, int(maxSkew/time.Second), 2*24*3600, 60*24*3600)
+	d.step(Step{At: at, Do: "database/clock", On: gateway, N: pick(d, 0, d.IntN(2*most+1)-most, -most, most)})
+}
+
+// databases has a cell's keys move while clocks of databases are late, and copies of them come, when most of the time is over for
+// which ids are remembered, to databases whose clocks are right by then, or ahead: what goes by one of them alone asks nobody.
+func (d *drawing) databases(at Span) {
+	d.step(Step{At: at - Span(time.Second), Do: "map/raise", On: d.on(), With: everybody, N: evenly})
+	const day = 24 * 3600
+	for cell := range d.plan.Cells {
+		gw := d.cellsGateways(cell)[0]
+		d.step(Step{At: at, Do: "database/clock", On: gw, N: -day * (20 + d.IntN(40))})
+		d.step(Step{At: at + d.within(70*time.Second, 100*time.Second), Do: "database/clock", On: gw, N: day * pick(d, 0, 20+d.IntN(40))})
+	}
+	d.several(at, 4+d.IntN(4), time.Second, func(_ int, e *Event) {
+		e.Keyed = true
+		d.widely(e, 10*time.Second)
+	})
+	d.step(Step{At: at + Span(20*time.Second), Do: "map/raise", On: d.on(), With: everybody, N: without(d.cell())})
+	d.plan.Later = []Span{pick(d, Span(80*24*time.Hour), Span(88*24*time.Hour))}
+}
+
 // retired has the map change, and copies of all come when most of the time is over for which ids are remembered.
 func (d *drawing) retired(at Span) {
 	d.several(at, 4+d.IntN(4), time.Second, func(_ int, e *Event) {
