@@ -153,7 +153,12 @@ type Record struct {
 	// Ordered are those of Destinations, none of them in Hold, whose deliveries of the Resource follow
 	// each other.
 	Ordered []string
+	// Bypassed says that destinations have taken the event already, past the store; they are not among Destinations.
+	Bypassed bool
 }
+
+// Unrouted reports whether the event is delivered nowhere, because no route wanted it.
+func (r *Record) Unrouted() bool { return len(r.Destinations) == 0 && !r.Bypassed }
 
 // Status says what [Accepter.Accept] did with an event.
 type Status string

@@ -89,7 +89,7 @@ func (b *Bypass) rest(p *passage) *journal.Record {
 	e := *p.event
 	e.Destinations = p.missing()
 	e.CellMap = journal.AnyCellMap // it has happened, whoever owns it by now
-	return &journal.Record{Event: &e, ID: p.id, Ordered: b.opt.InFlight.Destinations.Orders(&e)}
+	return &journal.Record{Event: &e, ID: p.id, Ordered: b.opt.InFlight.Destinations.Orders(&e), Bypassed: true}
 }
 
 // outcomes returns those of events that are stored now, under their identifiers. What was delivered of an event

@@ -94,6 +94,10 @@ func TestBypass_reconciles(t *testing.T) {
 				if n := a.count("a to app"); n != 1 {
 					t.Errorf("delivered %d times", n)
 				}
+				page, err := r.store.List(t.Context(), journal.Filter{}, 0, 1)
+				if err != nil || len(page.Events) != 1 || page.Events[0].Unrouted {
+					t.Errorf("on record is %+v (%v): it was delivered", page.Events, err)
+				}
 			})
 		})
 	}

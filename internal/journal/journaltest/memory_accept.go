@@ -48,7 +48,7 @@ func (m *Memory) accept(e *journal.Record, before []*journal.Record, now, lease 
 	ev := &event{
 		source: e.Source, key: e.Key, kind: e.Type, digest: bytes.Clone(e.Digest),
 		header: bytes.Clone(e.Lines()), body: bytes.Clone(e.Body), received: e.ReceivedAt, hasBody: true,
-		resource: e.Resource, rank: e.Rank, vouched: e.Vouched, unrouted: len(e.Destinations) == 0,
+		resource: e.Resource, rank: e.Rank, vouched: e.Vouched, unrouted: e.Unrouted(),
 		listed: e.Listed, verified: !e.Listed,
 	}
 	m.events[e.ID] = ev

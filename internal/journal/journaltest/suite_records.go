@@ -242,8 +242,9 @@ var listCases = []testCase{
 	}},
 	{"an event that no route wanted is told from one that was delivered", func(c *suite) {
 		inGroup := func(e *journal.Record) { e.Resource, e.Ordered = "invoice_1", e.Destinations }
+		bypassed := func(e *journal.Record) { e.Bypassed = true } // which all have taken that it was for
 		batches := [][]*journal.Record{
-			{c.entry("a"), c.entry("b", to()), c.entry("c"), c.entry("d", to())},
+			{c.entry("a"), c.entry("b", to()), c.entry("c"), c.entry("d", to()), c.entry("g", to(), bypassed)},
 			{c.entry("e", inGroup), c.entry("f", to())}, // by the statement for ordering groups
 		}
 		for _, batch := range batches {
@@ -251,7 +252,7 @@ var listCases = []testCase{
 			c.finishAll(c.take(10), journal.Done)
 		}
 		page, err := c.store.List(c.Context(), journal.Filter{}, 0, 10)
-		if err != nil || len(page.Events) != 6 {
+		if err != nil || len(page.Events) != 7 {
 			c.Fatalf("List = %+v, %v", page, err)
 		}
 		for _, s := range page.Events {

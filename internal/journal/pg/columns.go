@@ -61,7 +61,7 @@ func (c *columns) add(e *journal.Record) {
 	c.vouched = append(c.vouched, e.Vouched)
 	c.resource = sparse(c.resource, at, orNull(&e.Resource))
 	c.rank = sparse(c.rank, at, orNull(&e.Rank))
-	if len(e.Destinations) == 0 {
+	if e.Unrouted() {
 		c.unrouted = sparse(c.unrouted, at, new(true))
 	}
 	if e.Listed {

@@ -69,7 +69,7 @@ func (a *acceptance) one(w *writer, i int, e *journal.Record) error {
 		return nil
 	}
 	n, err := w.insertEvent.exec(e.ID, e.Source, orNull(e.Key), e.Type, nullIfEmpty(e.Digest), e.ReceivedAt.UnixMicro(),
-		orNull(e.Resource), orNull(e.Rank), int64(e.Vouched), orNull(len(e.Destinations) == 0), orNull(e.Listed))
+		orNull(e.Resource), orNull(e.Rank), int64(e.Vouched), orNull(e.Unrouted()), orNull(e.Listed))
 	switch {
 	case err != nil:
 		return err
