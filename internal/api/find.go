@@ -9,7 +9,7 @@ import (
 // KeyPath names an event by its key. Both parts are percent-encoded in the path.
 type KeyPath struct {
 	Source string `path:"source" maxLength:"64"`
-	Key    string `path:"key" maxLength:"512"`
+	Key    string `path:"key" maxLength:"2048"`
 }
 
 // find returns the identifier of the event.
@@ -17,7 +17,7 @@ func (p *KeyPath) find(ctx context.Context, records journal.Reader) (int64, erro
 	if !plain(p.Source) || !plain(p.Key) {
 		return 0, journal.ErrNoEvent // stores hold no such texts
 	}
-	return records.Find(ctx, p.Source, p.Key)
+	return journal.FindAsWritten(ctx, records, p.Source, p.Key)
 }
 
 // IDPath names an event by its identifier.
