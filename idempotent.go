@@ -664,15 +664,26 @@ func (h *idempotency) keeps(status int, c Claim) bool {
 	return status < http.StatusBadRequest || !outstanding && h.keep(status)
 }
 
-// panicError is what a handler panicked with.
-type panicError struct{ value any }
+// panicError is what a handler panicked with, and why its context had ended by then, if it had.
+type panicError struct {
+	value any
+	ended error
+}
 
-func (e *panicError) Error() string { return fmt.Sprintf("the handler panicked: %v", e.value) }
+func (e *panicError) Error() string {
+	switch {
+	case e.value == http.ErrAbortHandler && e.ended != nil:
+		return fmt.Sprintf("the handler broke off its answer after its context had ended: %v", e.ended)
+	case e.value == http.ErrAbortHandler:
+		return "the handler broke off its answer"
+	}
+	return fmt.Sprintf("the handler panicked: %v", e.value)
+}
 
 // caught makes an error of what recover returned, and logs where it comes from.
 func (h *idempotency) caught(ctx context.Context, c *call, p any) error {
 	if p != http.ErrAbortHandler {
 		h.log.ErrorContext(ctx, "idempotent handler panicked", "source", c.Source, "key", c.Key, "panic", p, "stack", string(debug.Stack()))
 	}
-	return &panicError{p}
+	return &panicError{p, context.Cause(ctx)}
 }

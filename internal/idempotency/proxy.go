@@ -3,6 +3,7 @@ package idempotency
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
 )
@@ -29,12 +31,51 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			sentOnce(r.Out.Header, r.In.Header)
 		},
 		Transport: s.Transport,
-		ErrorLog:  loglimit.Std(log, slog.LevelDebug, "an answer of the service broke off", "source", s.Name),
+		ModifyResponse: func(res *http.Response) error {
+			if res.StatusCode != http.StatusSwitchingProtocols { // whose body is the connection
+				res.Body = &answerBody{ReadCloser: res.Body, broken: func(n int64, err error) { brokeOff(s, log, res, n, err) }}
+			}
+			return nil
+		},
+		ErrorLog: loglimit.Std(log, slog.LevelDebug, "an answer was not handed on", "source", s.Name),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
 			refuse(w, r, s, unanswered(err))
 		},
 	}
+}
+
+// answerBody is the body of the service's answer. It says how much came where that is not all of it.
+type answerBody struct {
+	io.ReadCloser
+	n      int64
+	broken func(n int64, err error)
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.n += int64(n)
+	if err != nil && err != io.EOF {
+		b.broken(b.n, err)
+	}
+	return n, err
+}
+
+// brokeOff logs that res ended after n bytes of its body because of err. A client that hung up is no fault of the service.
+func brokeOff(s Service, log *slog.Logger, res *http.Response, n int64, err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	ctx := res.Request.Context()
+	seen := "the answer up to there, and its connection was cut"
+	if _, claimed := hookonce.RefFrom(ctx); claimed {
+		seen = "nothing, and its connection was cut; a copy of the request has the service asked again"
+	}
+	what := "the service broke off in the middle of its answer; its own log may say why"
+	if unanswered(err) == timedOut {
+		what = "the service did not end its answer in time; if it needs longer, raise the deadline of the source"
+	}
+	log.WarnContext(ctx, what, "source", s.Name, "status", res.StatusCode, "bytes", n, "error", err, "client_got", seen)
 }
 
 // forwarded says who sent the request, on the word of the proxy that it came through if that is trusted.

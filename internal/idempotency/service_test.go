@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -354,6 +356,90 @@ func TestServiceThatBreaksOffIsNotAskedAgain(t *testing.T) {
 		if res, text := ask(t, srv, "POST", "/charge", key, body); res.StatusCode != 200 {
 			t.Errorf("%s: the copy was answered %d %s", key, res.StatusCode, text)
 		}
+	}
+}
+
+// cutOff is a service that begins its answer with 10 bytes, and breaks off, or says nothing more until nobody waits.
+type cutOff struct{ hangs bool }
+
+func (c cutOff) RoundTrip(r *http.Request) (*http.Response, error) {
+	rest := func([]byte) (int, error) {
+		if !c.hangs {
+			return 0, io.ErrUnexpectedEOF
+		}
+		<-r.Context().Done()
+		return 0, r.Context().Err()
+	}
+	body := io.NopCloser(io.MultiReader(strings.NewReader("half of it"), reader(rest)))
+	return &http.Response{StatusCode: http.StatusCreated, Header: http.Header{}, ContentLength: -1, Body: body, Request: r}, nil
+}
+
+type reader func([]byte) (int, error)
+
+func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+// A service that breaks off in the middle of its answer is told of in words: which one, after how much, and what its client
+// saw of it. It is no panic of the gateway.
+func TestServiceThatBreaksOffIsLogged(t *testing.T) {
+	const cut, late = "the service broke off in the middle of its answer", "the service did not end its answer in time"
+	const nothing, part = "nothing, and its connection was cut", "the answer up to there, and its connection was cut"
+	for name, c := range map[string]struct {
+		key                    string
+		service                cutOff
+		message, error, client string
+		failed                 string // what is on record of the request
+		read                   string
+	}{
+		"claimed": {"k1", cutOff{}, cut, "unexpected EOF", nothing, "the handler broke off its answer", ""},
+		"late": {"k1", cutOff{hangs: true}, late, "context deadline exceeded", nothing,
+			"the handler broke off its answer after its context had ended: context deadline exceeded", ""},
+		"passed on": {"", cutOff{}, cut, "unexpected EOF", part, "", "half of it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				h := New(Service{Name: "charges", URL: &url.URL{Scheme: "http", Host: "127.0.0.1"}, Transport: c.service, MaxBody: 1 << 20,
+					MaxAnswer: 1 << 20, Timeout: 20 * time.Second, Lease: 10 * time.Second, NewKeys: 1000, OptionalKey: true,
+				}, Options{Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.NewJSONHandler(&log, nil)), Now: time.Now})
+				r := keyed(t, "http://127.0.0.1/")
+				if r.Header.Set("Idempotency-Key", c.key); c.key == "" {
+					r.Header.Del("Idempotency-Key")
+				}
+				w := httptest.NewRecorder()
+				func() {
+					defer func() {
+						if p := recover(); p != http.ErrAbortHandler {
+							t.Errorf("recovered %v, want a connection that is cut", p)
+						}
+					}()
+					h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, &http.Server{})))
+				}()
+				if w.Body.String() != c.read {
+					t.Errorf("the client read %q, want %q", w.Body, c.read)
+				}
+				type line struct {
+					Level, Msg, Source, Error string
+					Status, Bytes             int
+					Client                    string `json:"client_got"`
+				}
+				var told, failed line
+				lines := json.NewDecoder(strings.NewReader(log.String()))
+				if err := lines.Decode(&told); err != nil {
+					t.Fatalf("logged %s: %v", &log, err)
+				}
+				_ = lines.Decode(&failed) // there is none of what is passed on
+				if !strings.HasPrefix(told.Msg, c.message) || !strings.HasPrefix(told.Client, c.client) || failed.Error != c.failed {
+					t.Errorf("logged %s", &log)
+				}
+				told.Msg, told.Client = "", ""
+				if want := (line{Level: "WARN", Source: "charges", Error: c.error, Status: 201, Bytes: 10}); told != want {
+					t.Errorf("logged %s", &log)
+				}
+				if strings.Contains(log.String(), "panic") || strings.Contains(log.String(), "stack") {
+					t.Errorf("logged %s", &log)
+				}
+			})
+		})
 	}
 }
 
