@@ -89,7 +89,7 @@ func bigBatch(ctx context.Context, rn *runner) error {
 	}
 	body, keys := batch("big", "item", items, 100)
 	began := time.Now()
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && time.Since(began) < patience {
 		req, err := rn.signedBatch(body)
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (rn *runner) ahead(ctx context.Context, all []spoiled, check func(name stri
 			rn.breaks("the genuine copy after %s: %s", s.name, outcome(status, err))
 		}
 	}
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(patience)
 	for i, s := range all {
 		key := fmt.Sprintf("%s%d", probe, i)
 		for rn.app.header(key) == nil && time.Now().Before(deadline) {

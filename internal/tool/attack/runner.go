@@ -104,7 +104,7 @@ func (rn *runner) breaks(format string, args ...any) {
 
 // play makes one attack on a gateway of its own.
 func (rn *runner) play(ctx context.Context, a attack) (r result, err error) {
-	r = result{Name: a.name, What: a.what, MemoryBound: a.memoryBound(), LinesBound: a.linesBound(max(rn.duration, a.atLeast))}
+	r = result{Name: a.name, What: a.what, MemoryBound: a.memoryBound()}
 	if rn.place, err = os.MkdirTemp(rn.dir, a.name+"-"); err != nil {
 		return r, err
 	}
@@ -166,9 +166,13 @@ func (rn *runner) underAttack(ctx context.Context, a attack, r *result) error {
 	if status, err := ask(1 << 20); err != nil || status/100 != 2 {
 		return fmt.Errorf("the gateway does not work before the attack: %d, %w", status, err)
 	}
-	before := rn.gateway.logged()
-	attacked, stop := context.WithTimeout(ctx, max(rn.duration, a.atLeast))
+	began, before := time.Now(), rn.gateway.logged()
+	attacked, stop := context.WithCancel(ctx)
 	defer stop()
+	over := time.After(max(rn.duration, a.atLeast))
+	if !a.whole {
+		defer time.AfterFunc(max(rn.duration, a.atLeast), stop).Stop()
+	}
 	var all sync.WaitGroup
 	all.Go(func() { rn.guard(attacked) })
 	rate := 50
@@ -190,12 +194,15 @@ func (rn *runner) underAttack(ctx context.Context, a attack, r *result) error {
 		})
 	}
 	err := a.run(attacked, rn)
-	if attacked.Err() == nil && err == nil {
-		<-attacked.Done()
+	if err == nil {
+		select {
+		case <-attacked.Done():
+		case <-over:
+		}
 	}
 	stop()
 	all.Wait()
-	r.Lines = rn.gateway.logged() - before
+	r.Lines, r.LinesBound = rn.gateway.logged()-before, a.linesBound(time.Since(began))
 	return err
 }
 
