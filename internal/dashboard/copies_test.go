@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/dashboard/frame"
+	"github.com/hookonce/hookonce/internal/overview"
 )
 
 // Copies are held against what is known of their sender, and only those that are later are told as such.
@@ -51,5 +52,24 @@ func TestCopiesLaterThan(t *testing.T) {
 		if n := w.Later(age); n != want {
 			t.Errorf("later than %s came %v, want %v", age, n, want)
 		}
+	}
+}
+
+// Of three new events and one that came again, one is a quarter of what came, and not one of four events that came again.
+func TestCameAgainIsToldApartFromWhatWasNew(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	w := frame.NewWeek(now)
+	for word, n := range map[string]int64{"accepted": 2, "unkeyed": 1, "reseen": 1} {
+		w.Add(word, now, n)
+		w.Add(word, w.From, n)
+	}
+	const says = "In the last 24 hours 3\u00a0events were new and 1 came again, 25 % of both"
+	c := w.CameAgain()
+	if c.Value != "25 %" || c.Summary != says+"; 25 % in 7 days, drawn in pieces of 6 hours." || c.Points[0].Value != 0.25 {
+		t.Errorf("%s: %s, %+v", c.Value, c.Summary, c.Points[0])
+	}
+	v := nowView{Overview: api.Overview{Snapshot: overview.Snapshot{Numbers: overview.Numbers{Events: 4, Reseen: 1, ReseenCounts: make([]float64, frame.WeekHours)}}}}
+	if charts := v.Charts(); len(charts) != 1 || charts[0].Value != c.Value || charts[0].Summary != says+". Seven days, drawn in pieces of 6 hours." {
+		t.Errorf("%+v", charts)
 	}
 }

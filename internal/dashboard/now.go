@@ -136,7 +136,7 @@ func (v nowView) Charts() []Chart {
 		{Title: "First attempts that failed", Unit: "share", Share: true, Value: percent(share(float64(n.First.FirstFailed), float64(n.First.First))), Points: v.series(n.FirstShares, true),
 			Summary: number(n.First.FirstFailed) + " of " + number(n.First.First) + " first attempts in the last 24 hours. Seven days, drawn in pieces of 6 hours."},
 		{Title: "Events that came again", Unit: "events", Value: percent(share(float64(n.Reseen), float64(n.Events))), Points: v.series(n.ReseenCounts, false),
-			Summary: number(n.Reseen) + " of " + number(n.Events) + " events in the last 24 hours" + v.usual() + ". Seven days, drawn in pieces of 6 hours."},
+			Summary: frame.NewAndAgain(float64(n.Events-n.Reseen), float64(n.Reseen)) + v.usual() + ". Seven days, drawn in pieces of 6 hours."},
 		{Title: "Events in the store", Unit: "stored", Value: number(n.Rows), Points: v.series(n.StoredCounts, false),
 			Summary: "Yesterday " + number(n.StoredYesterday) + " were stored and " + number(n.PurgedYesterday) + " purged. Seven days of what was stored, drawn in pieces of 6 hours."},
 	}

@@ -130,10 +130,10 @@ func (d *dashboard) source(r *http.Request) (*page, error) {
 			}
 		}
 	}
-	if w, ok := d.week(r.Context(), name, "", "received", "accepted", "reseen", "conflicts", "age:*"); ok {
+	if w, ok := d.week(r.Context(), name, "", "received", "accepted", "unkeyed", "reseen", "conflicts", "age:*"); ok {
 		v.Numbers = []Chart{
 			w.Count("Requests received", "requests", "received"), w.Count("Events accepted", "events", "accepted"),
-			w.Rate("Events that came again", "reseen", "accepted", "events"), w.Ages(), w.Count("Conflicts: same key, other content", "conflicts", "conflicts"),
+			w.CameAgain(), w.Ages(), w.Count("Conflicts: same key, other content", "conflicts", "conflicts"),
 		}
 		if age := lateAfter(&v.Source); age > 0 {
 			if n := w.Later(age); n > 0 {

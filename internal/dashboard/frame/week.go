@@ -51,8 +51,8 @@ func (w Week) Last(hours int, word string) (sum float64) {
 	return sum
 }
 
-// points returns a point for each piece of the week: how often one word was counted, or its share of another.
-func (w Week) points(word, of string) (points []Point) {
+// points returns a point for each piece of the week: how often one word was counted, or its share of all that others were.
+func (w Week) points(word string, of ...string) (points []Point) {
 	sum := func(word string, from int) (sum float64) {
 		if all := w.hours[word]; all != nil {
 			for _, n := range all[from : from+Piece] {
@@ -63,8 +63,12 @@ func (w Week) points(word, of string) (points []Point) {
 	}
 	for i := 0; i < WeekHours; i += Piece {
 		n := sum(word, i)
-		if of != "" {
-			n = Share(n, sum(of, i))
+		if len(of) > 0 {
+			whole := 0.0
+			for _, word := range of {
+				whole += sum(word, i)
+			}
+			n = Share(n, whole)
 		}
 		points = append(points, Point{At: w.From.Add(time.Duration(i) * time.Hour), Value: n})
 	}
@@ -81,7 +85,7 @@ func Share(part, whole float64) float64 {
 
 // Count returns a chart of how often something happened. It says what it covers.
 func (w Week) Count(title, noun, word string) Chart {
-	return Chart{Title: title, Unit: noun, Points: w.points(word, ""),
+	return Chart{Title: title, Unit: noun, Points: w.points(word),
 		Value:   Number(w.Last(24, word)),
 		Summary: "In the last 24 hours; " + Number(w.Last(WeekHours, word)) + " in 7 days, drawn in pieces of 6 hours."}
 }
@@ -92,6 +96,22 @@ func (w Week) Rate(title, word, of, nouns string) Chart {
 		Value: Percent(Share(w.Last(24, word), w.Last(24, of))),
 		Summary: Number(w.Last(24, word)) + " of " + Number(w.Last(24, of)) + " " + nouns + " in the last 24 hours; " +
 			Percent(Share(w.Last(WeekHours, word), w.Last(WeekHours, of))) + " in 7 days, drawn in pieces of 6 hours."}
+}
+
+// CameAgain returns a chart of the share that events that came again have of all that came.
+func (w Week) CameAgain() Chart {
+	fresh := func(hours int) float64 { return w.Last(hours, "accepted") + w.Last(hours, "unkeyed") }
+	again := func(hours int) float64 { return w.Last(hours, "reseen") }
+	return Chart{Title: "Events that came again", Unit: "share", Share: true, Points: w.points("reseen", "accepted", "unkeyed", "reseen"),
+		Value: Percent(Share(again(24), fresh(24)+again(24))),
+		Summary: NewAndAgain(fresh(24), again(24)) + "; " +
+			Percent(Share(again(WeekHours), fresh(WeekHours)+again(WeekHours))) + " in 7 days, drawn in pieces of 6 hours."}
+}
+
+// NewAndAgain says how many events of the last 24 hours were new and how many came again, which is a share of both together.
+func NewAndAgain(fresh, again float64) string {
+	return "In the last 24 hours " + Plural(fresh, "event was", "events were") + " new and " + Number(again) + " came again, " +
+		Percent(Share(again, fresh+again)) + " of both"
 }
 
 // Later returns how many copies of the week came later after their events than that, as far as their bins tell.
