@@ -84,7 +84,7 @@ func TestUnroutedEventsAreDone(t *testing.T) {
 				t.Errorf("answered %+v, want %s", r, want)
 			}
 		}
-		if _, metrics := get(t, c, g, "/metrics"); !strings.Contains(metrics, `hookonce_unrouted_total{source="orders"} 1`) {
+		if _, metrics := get(t, c, g, "/metrics"); !strings.Contains(metrics, `hookonce_unrouted_total{reason="unmatched",source="orders"} 1`) {
 			t.Error("the event that goes nowhere is not counted once")
 		}
 		insist(t, c, g, cfg.Sources[0], typed("somewhere", "invoice.paid", false))

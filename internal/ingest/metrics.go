@@ -60,7 +60,7 @@ func newMetrics(r prometheus.Registerer, t *tally.Registry) *metrics {
 		received:          counter("hookonce_received_total", "Requests received.", "source"),
 		verified:          counter("hookonce_verified_total", "Authentic requests, by the number of the secret that matched, from 1.", "source", "secret"),
 		events:            counter("hookonce_events_total", "Events, by what became of them: accepted (stored as new under a key), duplicate (the key was stored before, with the same content), conflict (with other content), unkeyed (stored without a key: copies cannot be recognised), unprotected (delivered past the store while it was unavailable).", "source", "status"),
-		unrouted:          counter("hookonce_unrouted_total", "Events stored as new that go nowhere, because no route matches them or their source has none.", "source"),
+		unrouted:          counter("hookonce_unrouted_total", "Events stored as new that go nowhere, by reason: unmatched (no route of their source matches them) or no_routes (it has none).", "source", "reason"),
 		logicalDuplicates: counter("hookonce_logical_duplicates_total", "Events stored as new for whose change an earlier one stands under another key.", "source"),
 		reseen:            counter("hookonce_reseen_events_total", "Events of which copies came: each counts once an hour and process, however many copies there are.", "source"),
 		lastReceived:      gauge("hookonce_last_received_timestamp_seconds", "When the last request came."),
@@ -126,7 +126,7 @@ func (m *metrics) of(s Source) sourceMetrics {
 		verified:          verified,
 		secrets:           secrets,
 		received:          m.receivedOf(source),
-		unrouted:          counter{m.unrouted.WithLabelValues(source), m.tally.Counter(source, "", tally.Unrouted)},
+		unrouted:          counter{m.unrouted.WithLabelValues(source, unroutedReason(s)), m.tally.Counter(source, "", tally.Unrouted)},
 		logicalDuplicates: m.logicalDuplicates.WithLabelValues(source),
 		events:            events,
 		seconds:           m.seconds.WithLabelValues(source),
@@ -140,6 +140,14 @@ func (m *metrics) of(s Source) sourceMetrics {
 		copyAge:  m.copyAge.WithLabelValues(source),
 		copyAges: m.tally.Ages(source),
 	}
+}
+
+// unroutedReason is why an event of a source may go nowhere. A source that leads nowhere was meant to.
+func unroutedReason(s Source) string {
+	if len(s.Routes) == 0 {
+		return "no_routes"
+	}
+	return "unmatched"
 }
 
 // receivedOf counts the requests to a source or service.

@@ -80,11 +80,22 @@ func TestRoutes(t *testing.T) {
 			if diff := cmp.Diff(c.want, to.entries[0].Destinations); diff != "" {
 				t.Error(diff)
 			}
-			unrouted := gather(t, g, "hookonce_unrouted_total")["billing"]
+			unrouted := gather(t, g, "hookonce_unrouted_total")["unmatched,billing"]
 			if want, told := len(c.want) == 0, counts(counted)["billing unrouted"]; want != (unrouted == 1) || want != (told == 1) {
 				t.Errorf("%v events are counted as going nowhere, and %d for people", unrouted, told)
 			}
 		})
+	}
+}
+
+// An event of a source without routes goes nowhere as it was meant to, and is told apart from one that no route wanted.
+func TestSourceWithoutRoutes(t *testing.T) {
+	var to recorder
+	g := newGate(t, func(o *ingest.Options) { o.Journal, o.Sources[0].Routes = &to, nil })
+	wantAnswer(t, serve(g, request("billing", `{"id":"a","type":"x"}`)), http.StatusOK, "accepted", `{"status":"accepted","key":"a"}`+"\n")
+	counted := gather(t, g, "hookonce_unrouted_total")
+	if _, unmatched := counted["unmatched,billing"]; unmatched || counted["no_routes,billing"] != 1 {
+		t.Errorf("counted %v", counted)
 	}
 }
 
