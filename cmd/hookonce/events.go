@@ -39,6 +39,7 @@ type filterFlags struct {
 	source, kind, resource, field, state, destination, seen, since, until string
 	failure                                                               string
 	status                                                                int
+	unrouted                                                              bool
 }
 
 func (f *filterFlags) declare(fs *pflag.FlagSet) {
@@ -51,6 +52,7 @@ func (f *filterFlags) declare(fs *pflag.FlagSet) {
 	fs.StringVar(&f.failure, "error", "", "only what failed for an error of this `kind`, as hookonce failures names it: status, timeout, dns, refused, ...")
 	fs.IntVar(&f.status, "status", 0, "only what failed after an answer with this HTTP `status`")
 	fs.StringVar(&f.seen, "seen", "", "only events of which a copy of this `kind` came: duplicate, conflict, redriven")
+	fs.BoolVar(&f.unrouted, "unrouted", false, "only events that no route wanted when they came")
 	fs.StringVar(&f.since, "since", "", "only events accepted at this `time` or later: 2026-11-21T12:00:00Z, 2026-11-21, or 2h, 7d (ago)")
 	fs.StringVar(&f.until, "until", "", "only events accepted before this `time`")
 }
@@ -64,7 +66,7 @@ func (f *filterFlags) filter(now time.Time) (api.Filter, error) {
 	until, err := moment("until", f.until, now)
 	return api.Filter{
 		Source: f.source, Type: f.kind, Resource: f.resource, Field: f.field, State: f.state, Destination: f.destination, Seen: f.seen,
-		Error: f.failure, Status: f.status, Since: since, Until: until,
+		Error: f.failure, Status: f.status, Unrouted: f.unrouted, Since: since, Until: until,
 	}, err
 }
 
@@ -101,6 +103,9 @@ func query(f api.Filter) url.Values {
 	}
 	if f.Status != 0 {
 		q.Set("status", strconv.Itoa(f.Status))
+	}
+	if f.Unrouted {
+		q.Set("unrouted", "true")
 	}
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
@@ -464,6 +469,9 @@ func newEventsReplayCommand(w *env) *cobra.Command {
 		Long: `Replay has failed and dead deliveries begin again at once. What is pending or being delivered is
 left alone, and what is done as well, unless --force is given: the destination then sees the header
 Hookonce-Forced: true.
+
+With --unrouted, --destination and --force it delivers what no route wanted to that destination, where it
+never was.
 
 Without an event it replays all deliveries that the flags choose, after counting them, and only with
 --yes. Who did it and why is kept in the audit log.`,

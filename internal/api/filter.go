@@ -23,6 +23,7 @@ type Filter struct {
 	Error       string    `query:"error" json:"error,omitempty" enum:"status,timeout,dns,refused,reset,unreachable,tls,address,invalid,body_gone,other" doc:"Events with a delivery that is failed or dead for an error of this kind, as GET /failures names them."`
 	Status      int       `query:"status" json:"status,omitempty" minimum:"100" maximum:"999" doc:"Events with a delivery that is failed or dead after an answer with this HTTP status."`
 	Seen        string    `query:"seen" json:"seen,omitempty" enum:"duplicate,conflict,redriven" doc:"Events of which a copy of this kind came."`
+	Unrouted    bool      `query:"unrouted" json:"unrouted,omitempty" doc:"Events that no route wanted when they came."`
 	Since       time.Time `query:"since" json:"since,omitzero" doc:"Accepted at this time or later."`
 	Until       time.Time `query:"until" json:"until,omitzero" doc:"Accepted before this time."`
 }
@@ -58,7 +59,7 @@ func (f *Filter) journal(location string) (journal.Filter, error) {
 	return journal.Filter{
 		Error: journal.ErrorKind(f.Error), Status: f.Status,
 		Source: f.Source, Type: f.Type, Resource: f.Resource, State: journal.State(f.State), Destination: f.Destination, Seen: journal.ReceiptKind(f.Seen),
-		Since: since, Until: until,
+		Unrouted: f.Unrouted, Since: since, Until: until,
 	}, nil
 }
 

@@ -25,7 +25,7 @@ type ReplayOne struct {
 // ReplayMany says how to deliver again what a filter matches.
 type ReplayMany struct {
 	Filter Filter  `json:"filter" doc:"Which deliveries: state and destination choose among those of an event. Without a state: failed and dead ones."`
-	Force  bool    `json:"force,omitempty" doc:"Also those that are done. Destinations are told: Hookonce-Forced: true."`
+	Force  bool    `json:"force,omitempty" doc:"Also those that are done; with unrouted, to the destination where the event never was, and not those that are done. Destinations are told: Hookonce-Forced: true."`
 	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
 	Rate   float64 `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"How many become due in a second. 0 or missing: all at once. Those of destinations that deliver in order are due at once in any case, each when its resource has its turn."`
 	DryRun bool    `json:"dry_run,omitempty" doc:"Only count."`
@@ -198,6 +198,10 @@ func check(r *journal.Replay) error {
 		return invalid("body.filter.state", "deliveries in this state come without a replay; write failed, dead or done", r.State)
 	case r.ByError() && r.Force:
 		return invalid("body.force", "what is chosen by its error or status is not done, and begins again without force", true)
+	case r.Unrouted && r.State == "" && !r.ByError() && !r.Force:
+		return invalid("body.force", "what no route wanted is done, and is delivered only with force", false)
+	case r.Unrouted && r.Done() && r.Destination == "":
+		return invalid("body.filter.destination", "what no route wanted has no destination of its own; name the one that it is to go to", nil)
 	case r.State == journal.Done && !r.Force:
 		return invalid("body.force", "what is done is delivered again only with force", false)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,26 @@ func TestReplayMany(t *testing.T) {
 	}
 }
 
+// What no route wanted is found, and delivered to the destination that is named, once.
+func TestReplayUnrouted(t *testing.T) {
+	r := newRig(t)
+	r.accept("delivered", journal.Done)
+	r.accept("nowhere", journal.Pending, func(e *journal.Record) { e.Destinations = nil })
+	if got, _ := keys(r.get("/api/v1/events?unrouted=true")); !slices.Equal(got, []string{"nowhere"}) {
+		t.Errorf("listed: %v", got)
+	}
+	body := filtered(map[string]any{"unrouted": true, "destination": "app"}, "force", true)
+	for _, want := range []float64{1, 0} {
+		if got := r.post("/api/v1/replay", body, 200); got["deliveries"] != want || got["events"] != 1.0 {
+			t.Errorf("replayed: %v, want %v", got, want)
+		}
+	}
+	audits, err := r.model.Audits(t.Context(), 0, 10)
+	if err != nil || len(audits) != 1 || audits[0].Filter != `{"destination":"app","unrouted":true,"force":true}` {
+		t.Errorf("on record: %+v, %v", audits, err)
+	}
+}
+
 // What one request does not get through is gone on with, by a cursor that fits no other replay.
 func TestReplayGoesOn(t *testing.T) {
 	r := newRig(t)
@@ -154,6 +175,9 @@ func TestBadReplays(t *testing.T) {
 		`{"reason":"x","filter":{"state":"lost"}}`:                                                     "body.filter.state",
 		`{"reason":"x","filter":{"state":"pending"}}`:                                                  "body.filter.state",
 		`{"reason":"x","filter":{"state":"done"}}`:                                                     "body.force",
+		`{"reason":"x","filter":{"unrouted":true,"destination":"app"}}`:                                "body.force",
+		`{"reason":"x","filter":{"unrouted":true},"force":true}`:                                       "body.filter.destination",
+		`{"reason":"x","filter":{"unrouted":true,"state":"done"},"force":true}`:                        "body.filter.destination",
 		`{"reason":"x","filter":{"since":"yesterday"}}`:                                                "body.filter.since",
 		`{"reason":"x","filter":{"since":"0000-01-01T00:00:00+01:00"}}`:                                "body.filter.since",
 		`{"reason":"x","filter":{"since":"0000-06-01T00:00:00Z"}}`:                                     "body.filter.since",

@@ -25,6 +25,8 @@ type Filter struct {
 	Status int       `json:"status,omitempty"`
 	// Seen matches events of which a copy of that kind came.
 	Seen ReceiptKind `json:"seen,omitempty"`
+	// Unrouted matches events that no route wanted when they came.
+	Unrouted bool `json:"unrouted,omitempty"`
 	// Since and Until bound when the event was accepted, to the millisecond: from Since on, and before
 	// Until. Zero: no bound.
 	Since time.Time `json:"since,omitzero"`

@@ -19,7 +19,8 @@ type Replay struct {
 	// Chosen says by what else somebody chose them, for the record.
 	Chosen string
 	// Force replays what is done as well, or alone if State is [Done]. The destination is told. With an
-	// EventID and a Destination it is delivered there even if it never was.
+	// EventID and a Destination it is delivered there even if it never was. What Unrouted matches is delivered to
+	// the Destination where it never was, and what is done there is left alone.
 	Force bool
 	// Start is when the first delivery is due.
 	Start time.Time
@@ -56,6 +57,11 @@ func (r *Replay) states() []State {
 
 // Done reports whether finished deliveries are replayed.
 func (r *Replay) Done() bool { return r.Force && (r.State == "" || r.State == Done) && !r.ByError() }
+
+// anew reports whether events are delivered to the destination that never were.
+func (r *Replay) anew() bool {
+	return r.Done() && r.Destination != "" && (r.EventID != 0 || r.Unrouted)
+}
 
 // Window returns the identifiers to look at: from first on, and below end.
 func (r *Replay) Window() (first, end int64) {
@@ -215,13 +221,14 @@ func (r *Replay) plan(p *Plan, c Candidate, n int) {
 	deliveries := slices.DeleteFunc(slices.Clone(c.Deliveries), func(d Delivery) bool {
 		return r.Destination != "" && d.Destination != r.Destination
 	})
-	if r.EventID != 0 && r.Force && r.Destination != "" && len(deliveries) == 0 {
+	fresh := r.anew() && len(deliveries) == 0
+	if fresh {
 		deliveries = []Delivery{{EventID: c.ID, Destination: r.Destination, State: Done}}
 	}
 	slices.SortFunc(deliveries, func(a, b Delivery) int { return cmp.Compare(a.Destination, b.Destination) })
 	gone := !c.HasBody && r.Done() && len(deliveries) == 0 // its attempts went with the body
 	for _, d := range deliveries {
-		again := slices.Contains(r.states(), d.State) && r.MatchError(&d) || d.State == Done && r.Done()
+		again := slices.Contains(r.states(), d.State) && r.MatchError(&d) || d.State == Done && r.Done() && (fresh || !r.Unrouted)
 		switch {
 		case d.State == Pending || d.State == Processing:
 			p.Open++

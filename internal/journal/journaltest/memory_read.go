@@ -82,6 +82,7 @@ func (m *Memory) matches(id int64, f journal.Filter) bool {
 		(f.Resource == "" || ev.resource == f.Resource || strings.Contains(ev.resource, journal.ResourcePart(f.Resource))) &&
 		(f.Destination == "" || m.goesTo(id, f.Destination)) &&
 		(f.State == "" && !f.ByError() || m.isIn(id, f)) &&
+		(!f.Unrouted || ev.unrouted) &&
 		(f.Seen == "" || slices.ContainsFunc(m.receipts[id], func(s journal.DuplicateReceipt) bool { return s.Kind == f.Seen }))
 }
 

@@ -261,6 +261,9 @@ var listCases = []testCase{
 				c.Errorf("%s: unrouted %t in the list, and %+v, %v", s.Key, s.Unrouted, h, err)
 			}
 		}
+		c.lists(journal.Filter{Unrouted: true}, "f", "d", "b")
+		c.lists(journal.Filter{Unrouted: true, State: journal.Done}, "f", "d", "b")
+		c.lists(journal.Filter{Unrouted: true, Destination: "app"})
 	}},
 	{"with a context that has ended", func(c *suite) {
 		if _, err := c.store.List(canceled(c), journal.Filter{}, 0, 10); err == nil {

@@ -143,6 +143,9 @@ func (d *Dialect) matching(f *journal.Filter, order string) *Search {
 	if f.Resource != "" {
 		e.where(`(e.resource = ` + e.arg(f.Resource) + ` OR ` + d.Position + `(e.resource, ` + e.arg(journal.ResourcePart(f.Resource)) + `) > 0)`)
 	}
+	if f.Unrouted {
+		e.where(`e.unrouted`)
+	}
 	if f.Seen != "" {
 		e.where(e.of("sightings", "g", `g.kind = `+e.arg(string(f.Seen))))
 	}
