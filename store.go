@@ -92,7 +92,8 @@ type TxStore[Tx any] interface {
 	// it is a duplicate if the work is done.
 	//
 	// An error that wraps [ErrUnknownOutcome] means that the connection was lost during the commit.
-	// fn must not commit or roll back tx, and must not use it after returning. ctx bounds the whole
+	// fn must not commit or roll back tx, and must not use it after returning. If it commits and then fails, a store that
+	// can tell opens the claim again with the trace, and the next copy repeats the work. ctx bounds the whole
 	// call; when it ends the transaction is rolled back (the trace is still written, under a short
 	// deadline of the store's own).
 	Within(ctx context.Context, req ClaimRequest, fn func(tx Tx, c Claim) error) (Claim, error)

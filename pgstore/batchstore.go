@@ -218,7 +218,7 @@ func (s *BatchStore) other(ctx context.Context, on asker, req hookonce.ClaimRequ
 
 // failed leaves a trace of the attempt, and returns why it failed.
 func (s *BatchStore) failed(ctx context.Context, c hookonce.Claim, cause error) error {
-	return fmt.Errorf("pgstore: %s: attempt %d: %w", c.Ref, c.Token, s.trace(ctx, c, cause))
+	return fmt.Errorf("pgstore: %s: attempt %d: %w", c.Ref, c.Token, s.trace(ctx, c, cause, nil))
 }
 
 // says reports whether the server answered with text.

@@ -55,8 +55,10 @@
 //     same text, whatever the error says: give each statement a text of its own;
 //   - after a commit the rest is committed as well, so that nothing gets lost, the copy that comes next is a duplicate,
 //     and the error says that a crash in between would have torn the two apart;
-//   - a handler that commits by itself and then returns an error does lose what came after that commit: it is rolled
-//     back, and the copy is a duplicate.
+//   - a handler that commits by itself and then fails (an error, a panic, the end of its time) has failed: the claim is opened
+//     again, and the next copy runs the handler, which repeats what was committed. What came after that may be lost, and to lose
+//     is worse than to repeat. Copies that come before that is on record are told that the work is done, and a cache in front of
+//     the store ([hookonce.Cached]) goes on to say so. So it stays if the process or the database dies meanwhile.
 //
 // The store does not see what is sent through [pgx.Tx].Conn until the end.
 //

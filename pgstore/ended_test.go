@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
@@ -28,6 +31,10 @@ func modes(t *testing.T, test func(t *testing.T, store *pgstore.Store, pool *pgx
 			store := pgstore.New(pool)
 			pgtest.Migrate(t, open(t, dsn, ""), "")
 			mustExec(t, pool, `CREATE TABLE IF NOT EXISTS effects (id text NOT NULL)`)
+			mustExec(t, pool, `CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE check_violation; END $$`)
+			mustExec(t, pool, `DROP TRIGGER IF EXISTS refusal ON effects`)
+			mustExec(t, pool, `CREATE CONSTRAINT TRIGGER refusal AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED
+				FOR EACH ROW WHEN (NEW.id = 'deferred') EXECUTE FUNCTION refuse()`)
 			mustExec(t, pool, `TRUNCATE effects, hookonce.claims`)
 			test(t, store, pool)
 		})
@@ -71,6 +78,109 @@ func TestHandlerEndsTheTransaction(t *testing.T) {
 				}
 				happened(t, pool, name, max(tt.effects, 1))
 			})
+		}
+	})
+}
+
+// errDeclined is why a handler fails.
+var errDeclined = errors.New("declined")
+
+// A handler that fails after it has committed by itself is run again, however it fails: what came after that commit may be lost,
+// which is worse than to repeat the rest. The error says what it did.
+func TestFailureAfterTheHandlersCommit(t *testing.T) {
+	type returns func(ctx context.Context, cancel func(), tx pgx.Tx) error
+	fails := returns(func(context.Context, func(), pgx.Tx) error { return errDeclined })
+	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
+		for name, tt := range map[string]struct {
+			statements []string
+			returns    returns
+			state      hookonce.State
+			says       string
+			effects    int // that are stored, of one before the statements and those of them
+		}{
+			"COMMIT":           {[]string{"COMMIT"}, fails, hookonce.StateFailed, "declined", 1},
+			"END":              {[]string{"END"}, fails, hookonce.StateFailed, "declined", 1},
+			"COMMIT; BEGIN":    {[]string{"COMMIT", "BEGIN", "effect"}, fails, hookonce.StateFailed, "declined", 1},
+			"COMMIT, and more": {[]string{"COMMIT", "effect"}, fails, hookonce.StateFailed, "declined", 2},
+			"COMMIT AND CHAIN": {[]string{"COMMIT AND CHAIN", "effect"}, fails, hookonce.StateFailed, "declined", 1},
+			"a hidden error": {[]string{"COMMIT AND CHAIN", "effect", "SELECT 1/0"}, func(context.Context, func(), pgx.Tx) error { return nil },
+				hookonce.StateFailed, "one of its statements", 1},
+			"a commit that fails": {[]string{"COMMIT AND CHAIN", "effect", "INSERT INTO effects VALUES ('deferred')"},
+				func(context.Context, func(), pgx.Tx) error { return nil }, hookonce.StateFailed, "commit: ", 1},
+			"for good": {[]string{"COMMIT"}, func(context.Context, func(), pgx.Tx) error { return hookonce.Permanent(errDeclined) },
+				hookonce.StateDead, "declined", 1},
+			"to be forgotten": {[]string{"COMMIT"}, func(context.Context, func(), pgx.Tx) error { return hookonce.Forget(errDeclined) },
+				hookonce.StateFailed, "declined", 1},
+			"after its time": {[]string{"COMMIT AND CHAIN"}, func(_ context.Context, cancel func(), _ pgx.Tx) error { cancel(); return errDeclined },
+				hookonce.StateFailed, "declined", 1},
+			"success after its time": {[]string{"COMMIT AND CHAIN"}, func(_ context.Context, cancel func(), _ pgx.Tx) error { cancel(); return nil },
+				hookonce.StateFailed, context.Canceled.Error(), 1},
+			"without a connection": {[]string{"COMMIT"}, func(ctx context.Context, _ func(), tx pgx.Tx) error { return tx.Conn().Close(ctx) },
+				hookonce.StateFailed, "connection was lost", 1},
+		} {
+			t.Run(name, func(t *testing.T) {
+				for i := range 2 {
+					ctx, cancel := context.WithCancel(t.Context())
+					c, err := store.Within(ctx, request(name), func(tx pgx.Tx, _ hookonce.Claim) error {
+						_ = effect(ctx, tx, name)
+						for _, s := range tt.statements {
+							if s == "effect" {
+								_ = effect(ctx, tx, name)
+							} else {
+								_, _ = tx.Exec(ctx, s)
+							}
+						}
+						return tt.returns(ctx, cancel, tx)
+					})
+					cancel()
+					if c.Token != int64(i+1) || !errors.Is(err, claimsql.ErrTorn) || !strings.Contains(err.Error(), tt.says) || errors.Is(err, hookonce.ErrTraceLost) {
+						t.Fatalf("copy %d: token %d, error %v", i+1, c.Token, err)
+					}
+					mustBe(t, store, name, tt.state, claimsql.ErrTorn.Error()[:80])
+				}
+				happened(t, pool, name, 2*tt.effects)
+				for _, want := range []hookonce.Verdict{hookonce.Acquired, hookonce.Duplicate} {
+					c, err := store.Within(t.Context(), request(name), func(pgx.Tx, hookonce.Claim) error { return nil })
+					if err != nil || c.Verdict != want {
+						t.Errorf("the next copy was answered %v, %v; want %v", c.Verdict, err, want)
+					}
+				}
+			})
+		}
+	})
+}
+
+// late is a handler's error after which others get to the key before the trace is left: its text is asked for in between.
+type late struct{ meanwhile func() }
+
+func (e late) Error() string {
+	e.meanwhile()
+	return "the connection broke"
+}
+
+// An attempt that failed opens nobody else's claim, made at the same time and under the same number: neither one whose transaction
+// was rolled back, nor one whose own claim was purged.
+func TestFailureOpensNobodyElsesClaim(t *testing.T) {
+	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
+		store = pgstore.New(pool, pgstore.WithClock(func() time.Time { return time.Unix(1_800_000_000, 0) }))
+		for _, statement := range []string{"ROLLBACK", "SELECT 1", "COMMIT"} {
+			key := "others " + statement
+			other := make(chan hookonce.Claim, 1)
+			_, err := store.Within(t.Context(), request(key), func(tx pgx.Tx, _ hookonce.Claim) error {
+				_, err := tx.Exec(t.Context(), statement)
+				return errors.Join(err, late{sync.OnceFunc(func() {
+					mustExec(t, pool, "DELETE FROM hookonce.claims")
+					c, err := store.Within(t.Context(), request(key), func(pgx.Tx, hookonce.Claim) error { return nil })
+					if err != nil {
+						t.Error(err)
+					}
+					other <- c
+				})})
+			})
+			if c := <-other; err == nil || errors.Is(err, claimsql.ErrTorn) || c.Verdict != hookonce.Acquired {
+				t.Errorf("%s: error %v, the other one was answered %v", key, err, c.Verdict)
+			}
+			mustBe(t, store, key, hookonce.StateDone, "")
 		}
 	})
 }

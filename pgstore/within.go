@@ -9,7 +9,6 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Within implements [hookonce.TxStore]. The transaction has the database's default isolation level,
@@ -147,7 +146,7 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 		s.watch.Leave(s.size)
 		w.end(ctx)
 		if err != nil {
-			err = s.trace(ctx, c, err)
+			err = s.trace(ctx, c, err, w.torn())
 		}
 		if p != nil {
 			panic(p)
@@ -161,33 +160,63 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 }
 
 // trace records that an attempt failed with cause, and returns cause. A permanent or pinned failure that has to
-// give way to another attempt is not on record: then the error wraps [hookonce.ErrTraceLost] as well.
-func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error) error {
+// give way to another attempt is not on record: then the error wraps [hookonce.ErrTraceLost] as well. Of the attempt of
+// the transaction torn the claim is opened again if that was committed, which the error says; nil: of none.
+func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error, torn *int64) error {
 	f := hookonce.FailureOf(ctx, c.Ref, cause)
-	if c.Key == "" || f.Forgets(c.Token) {
+	if c.Key == "" {
+		return cause
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	if f.Forgets(c.Token) && !s.stands(ctx, torn) {
 		return cause
 	}
 	var pinned int64
 	if f.Pin {
 		pinned = c.Token
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-	var tag pgconn.CommandTag
-	err := s.again(ctx, func() error {
-		return s.urgent(ctx, soon, func(on asker) (err error) {
-			tag, err = on.Exec(ctx, s.sql.Trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
-				s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen, pinned, nil)
+	opening := fmt.Errorf("%w: %w", claimsql.ErrTorn, cause)
+	var recorded, opened bool
+	leave := func() error {
+		return s.urgent(ctx, soon, func(on asker) error {
+			err := on.QueryRow(ctx, s.sql.Trace, c.Source, c.Key, string(f.State()), c.Token, c.Type, c.Digest,
+				s.now(), f.Text(), (*string)(until(time.Now().Add(s.wait))), c.FirstSeen, pinned, c.UpdatedAt, torn,
+				hookonce.Failure{Err: opening}.Text()).Scan(&opened)
+			recorded = err == nil
+			if errors.Is(err, pgx.ErrNoRows) {
+				return nil
+			}
 			return err
 		})
-	})
-	if err == nil && (f.Dead || f.Pin) && tag.RowsAffected() == 0 {
+	}
+	err := s.again(ctx, leave)
+	if err != nil && s.stands(ctx, torn) { // without a trace the work would be lost
+		err = s.again(ctx, leave)
+	}
+	if err == nil && (f.Dead || f.Pin) && !recorded {
 		err = errGaveWay
+	}
+	if opened {
+		cause = opening
 	}
 	if err != nil {
 		return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, explain(err))
 	}
 	return cause
+}
+
+// stands reports whether the transaction was committed. Where that cannot be told it was not: the handler said that nothing was
+// done.
+func (s *Store) stands(ctx context.Context, number *int64) (stands bool) {
+	if number == nil {
+		return false
+	}
+	err := s.urgent(ctx, soon, func(on asker) (err error) {
+		stands, err = committed(ctx, on, *number)
+		return err
+	})
+	return err == nil && stands
 }
 
 var errGaveWay = errors.New("the key belongs to another attempt by now")

@@ -23,6 +23,9 @@ type work struct {
 	number  int64       // of the transaction, by which it is known
 	over    atomic.Bool // the handler's part is over
 	refused atomic.Bool // a batch was not sent, so what the handler meant to do is not there
+	// whole says that what is stored of the work, if anything, is all of it. Otherwise the handler may have committed the
+	// claim without what came after that.
+	whole bool
 }
 
 // numbered reads the transaction's number.
@@ -78,9 +81,10 @@ func (w *work) commit(ctx context.Context) error {
 		return nil
 	})
 	err := w.conn.SendBatch(ctx, &b).Close()
+	w.whole = intact
 	switch {
 	case err == nil && committed:
-		w.tx = nil
+		w.tx, w.whole = nil, true
 		if !intact {
 			return claimsql.ErrCommitted
 		}
@@ -92,6 +96,7 @@ func (w *work) commit(ctx context.Context) error {
 	case pgerror.NotCommitted(err):
 		return fmt.Errorf("commit: %w", err)
 	}
+	w.whole = intact || !looked
 	return fmt.Errorf("commit: %w: %w", hookonce.ErrUnknownOutcome, err)
 }
 
@@ -111,6 +116,7 @@ func (w *work) committable(ctx context.Context) error {
 		return claimsql.ErrHidden
 	case conn.TxStatus() == idle:
 		committed, err := w.committed(ctx)
+		w.whole = true // each statement after the end was a transaction of its own
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: the handler ended the transaction with a statement of its own: leave that to the store: %w", hookonce.ErrUnknownOutcome, err)
@@ -123,13 +129,24 @@ func (w *work) committable(ctx context.Context) error {
 }
 
 // committed reports whether the transaction, which is over, was committed.
-func (w *work) committed(ctx context.Context) (bool, error) {
+func (w *work) committed(ctx context.Context) (bool, error) { return committed(ctx, w.conn, w.number) }
+
+// committed reports whether the transaction with the number, which is over, was committed.
+func committed(ctx context.Context, on asker, number int64) (bool, error) {
 	var status string
-	err := w.conn.QueryRow(ctx, claimsql.Status, w.number).Scan(&status)
+	err := on.QueryRow(ctx, claimsql.Status, number).Scan(&status)
 	if err == nil && status != "committed" && status != "aborted" {
 		err = fmt.Errorf("the server says that it is %s", status)
 	}
 	return status == "committed", err
+}
+
+// torn returns the number of the transaction, unless what is stored of the work is all of it.
+func (w *work) torn() *int64 {
+	if w.whole {
+		return nil
+	}
+	return &w.number
 }
 
 // end rolls back unless the transaction was committed, and returns the connection to the pool.

@@ -34,8 +34,9 @@ type dialect struct {
 	// decide runs the claiming statement until its answer is certain.
 	decide func(d dialect, ctx context.Context, q querier, p proposal) (ruling, error)
 	// trace leaves the trace of a failed attempt, unless it has to give way, and reports whether it did. To work
-	// that is done it gives way, but for what the attempt itself stored as done at the time made; zero: nothing.
-	trace func(d dialect, ctx context.Context, q querier, failed hookonce.Claim, made time.Time) (recorded bool, err error)
+	// that is done it gives way, but for what the attempt itself stored as done: then opened is true, where the database
+	// tells what became of a transaction by its number.
+	trace func(d dialect, ctx context.Context, q querier, failed hookonce.Claim, own torn) (recorded, opened bool, err error)
 	// change runs a statement that changes one row, and reads that row as it is then. It reports whether
 	// the statement applied.
 	change func(ctx context.Context, q querier, c change, dest ...any) (applied bool, err error)
@@ -265,10 +266,17 @@ func list(ids []int64) string {
 	return strings.Join(texts, ",")
 }
 
+// torn is what a failed attempt may have stored without what came after it.
+type torn struct {
+	made   time.Time // when the claim was made that is the attempt's own; zero: whatever is done stays so
+	number int64     // of the transaction, on databases that give it one
+	error  string    // what is on record if the claim is opened again, where the database tells that
+}
+
 // traceAtOnce is for databases where one statement does it.
-func traceAtOnce(d dialect, ctx context.Context, q querier, failed hookonce.Claim, made time.Time) (recorded bool, err error) {
-	n, err := affected(run(ctx, q, d.leave, append(d.row(failed), d.nullable(made))...))
-	return n > 0, err
+func traceAtOnce(d dialect, ctx context.Context, q querier, failed hookonce.Claim, own torn) (recorded, opened bool, err error) {
+	n, err := affected(run(ctx, q, d.leave, append(d.row(failed), d.nullable(own.made))...))
+	return n > 0, false, err
 }
 
 // doom is how rows of one table are purged. The parameters of all statements but the first are the source, if rows

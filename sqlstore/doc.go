@@ -29,11 +29,12 @@
 //     A crash in between would have torn the two apart;
 //   - a statement had failed and the handler hid it (Postgres): the transaction is rolled back, the attempt failed.
 //
-// On MySQL a handler that returns an error after a statement that committed has failed: what was not committed is
-// rolled back, the claim is failed again, and the next copy runs the handler, which repeats what was committed.
-// Copies that come in between are told that the work is done, and a cache in front of the store ([hookonce.Cached])
-// goes on to say so. After tx.Commit, after the end of the handler's context, and where a handler sends COMMIT on
-// Postgres, the claim stays done all the same, and the rest is lost.
+// On MySQL and Postgres a handler that returns an error after a statement that committed has failed: what was not
+// committed is rolled back, the claim is failed again, and the next copy runs the handler, which repeats what was
+// committed. Copies that come in between are told that the work is done, and a cache in front of the store
+// ([hookonce.Cached]) goes on to say so. So it stays if the process or the database dies meanwhile, and on MySQL also
+// after tx.Commit, and after the end of the handler's context: then the rest is lost. On Postgres these two make no difference,
+// because the row of the claim says which transaction wrote it.
 //
 // Only what cannot be told is [hookonce.ErrUnknownOutcome], as for an event without a key, whose claim could
 // be looked up.

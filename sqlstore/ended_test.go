@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -130,7 +131,7 @@ func TestAnErrorAfterACommitInPassingIsAFailedAttempt(t *testing.T) {
 						f.happen(t, tx)
 						return outcome.failure
 					})
-					if claim.Verdict != hookonce.Acquired || !errors.Is(err, errDeclined) || errors.Is(err, hookonce.ErrTraceLost) {
+					if claim.Verdict != hookonce.Acquired || !errors.Is(err, errDeclined) || !errors.Is(err, claimsql.ErrTorn) || errors.Is(err, hookonce.ErrTraceLost) {
 						t.Fatalf("copy %d: claim %v, error %v", i+1, claim.Verdict, err)
 					}
 					f.left(t, outcome.state, "card declined")
@@ -146,28 +147,72 @@ func TestAnErrorAfterACommitInPassingIsAFailedAttempt(t *testing.T) {
 	}
 }
 
-// Elsewhere nothing commits in passing. A handler that commits by itself has all of that stored, and is not run
-// again when it then returns an error.
+// So it is where the handler commits by itself: Postgres tells what became of the transaction, also when the time of the
+// handler is up. The error says what the handler did.
 func TestAnErrorAfterTheHandlersCommit(t *testing.T) {
-	for name, commit := range map[string]func(ctx context.Context, tx *sql.Tx){
-		"Commit": func(_ context.Context, tx *sql.Tx) { _ = tx.Commit() },
-		"COMMIT": func(ctx context.Context, tx *sql.Tx) { _, _ = tx.ExecContext(ctx, "COMMIT") },
+	statements := func(all ...string) func(context.Context, fixture, *sql.Tx) {
+		return func(ctx context.Context, f fixture, tx *sql.Tx) {
+			for _, s := range all {
+				_, _ = tx.ExecContext(ctx, strings.ReplaceAll(s, "{}", f.tables))
+			}
+		}
+	}
+	type returns func(cancel func()) error
+	fails := returns(func(func()) error { return errDeclined })
+	const declined, effect = "card declined", `INSERT INTO {}happened VALUES ('evt_1')`
+	for name, tt := range map[string]struct {
+		end     func(context.Context, fixture, *sql.Tx)
+		returns returns
+		state   hookonce.State
+		says    string
+		effects int // that are stored
+	}{
+		"Commit":                 {func(_ context.Context, _ fixture, tx *sql.Tx) { _ = tx.Commit() }, fails, hookonce.StateFailed, declined, 1},
+		"COMMIT":                 {statements("COMMIT"), fails, hookonce.StateFailed, declined, 1},
+		"END":                    {statements("END"), fails, hookonce.StateFailed, declined, 1},
+		"COMMIT, and more":       {statements("COMMIT", effect), fails, hookonce.StateFailed, declined, 2},
+		"COMMIT AND CHAIN":       {statements("COMMIT AND CHAIN", effect), fails, hookonce.StateFailed, declined, 1},
+		"a hidden error":         {statements("COMMIT AND CHAIN", effect, "SELECT 1/0"), func(func()) error { return nil }, hookonce.StateFailed, "one of its statements", 1},
+		"a commit that fails":    {statements("COMMIT AND CHAIN", effect, `INSERT INTO {}happened VALUES ('deferred')`), func(func()) error { return nil }, hookonce.StateFailed, "leave the commit to the store", 1},
+		"for good":               {statements("COMMIT"), func(func()) error { return hookonce.Permanent(errDeclined) }, hookonce.StateDead, declined, 1},
+		"to be forgotten":        {statements("COMMIT"), func(func()) error { return hookonce.Forget(errDeclined) }, hookonce.StateFailed, declined, 1},
+		"after its time":         {statements("COMMIT AND CHAIN"), func(cancel func()) error { cancel(); return errDeclined }, hookonce.StateFailed, declined, 1},
+		"success after its time": {statements("COMMIT AND CHAIN"), func(cancel func()) error { cancel(); return nil }, hookonce.StateFailed, context.Canceled.Error(), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			every(t, postgresConnections(), func(t *testing.T, f fixture) {
-				_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
-					f.happen(t, tx)
-					commit(t.Context(), tx)
-					return errDeclined
-				})
-				if !errors.Is(err, errDeclined) {
-					t.Errorf("error is %v", err)
+				deferRefusal(t, f)
+				for i := range 2 {
+					ctx, cancel := context.WithCancel(t.Context())
+					claim, err := f.Within(ctx, request, func(tx *sql.Tx, _ hookonce.Claim) error {
+						f.happen(t, tx)
+						tt.end(ctx, f, tx)
+						return tt.returns(cancel)
+					})
+					cancel()
+					if claim.Token != int64(i+1) || !errors.Is(err, claimsql.ErrTorn) || !strings.Contains(err.Error(), tt.says) || errors.Is(err, hookonce.ErrTraceLost) {
+						t.Fatalf("copy %d: token %d, error %v", i+1, claim.Token, err)
+					}
+					f.left(t, tt.state, claimsql.ErrTorn.Error()[:80])
 				}
-				f.left(t, hookonce.StateDone, "")
-				f.happened(t, 1)
+				f.happened(t, 2*tt.effects)
+				for _, want := range []hookonce.Verdict{hookonce.Acquired, hookonce.Duplicate} {
+					claim, err := f.within(t)
+					must(t, err)
+					if claim.Verdict != want {
+						t.Errorf("the next copy was answered %v, want %v", claim.Verdict, want)
+					}
+				}
 			})
 		})
 	}
+}
+
+// deferRefusal has the database refuse to commit the effect 'deferred'.
+func deferRefusal(t *testing.T, f fixture) {
+	exec(t, f.db, `CREATE FUNCTION `+f.tables+`refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE check_violation; END $$`,
+		`CREATE CONSTRAINT TRIGGER refusal AFTER INSERT ON `+f.tables+`happened DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW WHEN (NEW.id = 'deferred') EXECUTE FUNCTION `+f.tables+`refuse()`)
 }
 
 // Work that is done under the key by the time of the trace is not the attempt's if the claim was purged and made

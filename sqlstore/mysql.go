@@ -152,13 +152,13 @@ func decideMySQL(d dialect, ctx context.Context, q querier, p proposal) (ruling,
 }
 
 // traceMySQL leaves a row if there is none, and otherwise changes the one that is there.
-func traceMySQL(d dialect, ctx context.Context, q querier, failed hookonce.Claim, made time.Time) (recorded bool, err error) {
+func traceMySQL(d dialect, ctx context.Context, q querier, failed hookonce.Claim, own torn) (recorded, opened bool, err error) {
 	there, err := reported(run(ctx, q, d.claim, d.row(failed)...))
 	if err != nil || there == 0 {
-		return err == nil, err
+		return err == nil, false, err
 	}
-	changed, err := reported(run(ctx, q, d.leave, append(d.row(failed), d.nullable(made))...))
-	return changed > 0, err
+	changed, err := reported(run(ctx, q, d.leave, append(d.row(failed), d.nullable(own.made))...))
+	return changed > 0, false, err
 }
 
 // changeMySQL reads the row after it was changed. Outside a transaction that may be later than the change.

@@ -74,10 +74,16 @@ func decidePostgres(d dialect, ctx context.Context, q querier, p proposal) (ruli
 }
 
 // tracePostgres waits for another transaction as long as its context lets it.
-func tracePostgres(d dialect, ctx context.Context, q querier, c hookonce.Claim, made time.Time) (recorded bool, err error) {
-	n, err := affected(run(ctx, q, d.leave, c.Source, c.Key, string(c.State), c.Token, c.Type, digest(c.Digest),
-		c.UpdatedAt, c.LastError, nil, c.FirstSeen, c.Pinned, d.nullable(made)))
-	return n > 0, err
+func tracePostgres(d dialect, ctx context.Context, q querier, c hookonce.Claim, own torn) (recorded, opened bool, err error) {
+	var number any
+	if !own.made.IsZero() {
+		number = own.number
+	}
+	recorded, err = one(ctx, q, d.leave, []any{
+		c.Source, c.Key, string(c.State), c.Token, c.Type, digest(c.Digest),
+		c.UpdatedAt, c.LastError, nil, c.FirstSeen, c.Pinned, d.nullable(own.made), number, own.error,
+	}, &opened)
+	return recorded, opened, err
 }
 
 // timeout is the form of lock_timeout, where zero would mean no limit.

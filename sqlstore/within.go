@@ -97,7 +97,7 @@ type attempt struct {
 	number int64
 	looked bool // for the mark
 	over   bool // committed by the store
-	torn   bool // the claim may have been committed without what came after it, which is rolled back
+	torn   bool // the handler may have committed the claim without what came after it
 	// detach ends the caller's hold on the transaction; it reports false if the caller's context
 	// ended first, which rolls the transaction back.
 	detach func() bool
@@ -161,6 +161,7 @@ func (a *attempt) run(ctx context.Context, fn func(tx *sql.Tx, c hookonce.Claim)
 			panic(p)
 		}
 	}()
+	a.torn = a.number != 0 // which tells the trace
 	err = fn(a.tx, a.claim)
 	switch {
 	case err == nil:
@@ -189,6 +190,7 @@ func (a *attempt) commit(ctx context.Context) error {
 		return err
 	}
 	a.on.allow()
+	a.torn = false
 	err = a.tx.Commit()
 	if err == nil && !deadline.Stop() { // see inTime
 		err = context.DeadlineExceeded
@@ -259,6 +261,7 @@ func (a *attempt) ended(ctx context.Context, by bool) error {
 	case committed && !by:
 		return a.complete(ctx)
 	case committed:
+		a.torn = false
 		return claimsql.ErrCommitted
 	case by:
 		return claimsql.ErrRolledBack
@@ -268,7 +271,8 @@ func (a *attempt) ended(ctx context.Context, by bool) error {
 
 // complete commits what the handler did after it had committed the claim: nothing would do it again.
 func (a *attempt) complete(ctx context.Context) error {
-	if _, err := a.tx.ExecContext(ctx, "COMMIT"); err != nil && !strings.Contains(err.Error(), "no transaction is active") {
+	_, err := a.tx.ExecContext(ctx, "COMMIT")
+	if a.torn = err != nil && !strings.Contains(err.Error(), "no transaction is active"); a.torn {
 		return fmt.Errorf("%w: %w: %w", hookonce.ErrUnknownOutcome, claimsql.ErrCommitted, err)
 	}
 	return claimsql.ErrCommitted
@@ -295,36 +299,61 @@ func (a *attempt) rollback() {
 //
 // It is safe even if the commit's outcome is unknown: the statement waits for a transaction that is
 // still under way, and then leaves done work alone. Only of an attempt that is torn is the claim opened again which
-// a commit in passing made durable: what came after that is not done.
+// a commit of the handler's, or in passing, made durable: what came after that may be lost. The error says so where
+// that is certain.
 func (a *attempt) trace(ctx context.Context, cause error) error {
 	s, c := a.store, a.claim
 	f := hookonce.FailureOf(ctx, c.Ref, cause)
-	if c.Key == "" || f.Forgets(c.Token) {
+	if c.Key == "" {
 		return cause
 	}
+	opening := fmt.Errorf("%w: %w", claimsql.ErrTorn, cause)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceDeadline)
 	defer cancel()
+	if f.Forgets(c.Token) && !a.stands(ctx) {
+		return cause
+	}
+	if a.number == 0 && a.stands(ctx) {
+		cause, f.Err = opening, opening
+	}
 	failed := c
 	failed.State, failed.UpdatedAt, failed.LastError, failed.Pinned = f.State(), s.now(), f.Text(), 0
 	if f.Pin {
 		failed.Pinned = c.Token
 	}
-	var made time.Time
+	own := torn{number: a.number, error: hookonce.Failure{Err: opening}.Text()}
 	if a.torn {
-		made = c.UpdatedAt
+		own.made = c.UpdatedAt
 	}
-	var recorded bool
-	err := s.insist(ctx, func() (err error) {
-		recorded, err = s.dialect.trace(s.dialect, ctx, s.db, failed, made)
+	var recorded, opened bool
+	leave := func() (err error) {
+		recorded, opened, err = s.dialect.trace(s.dialect, ctx, s.db, failed, own)
 		return err
-	})
+	}
+	err := s.insist(ctx, leave)
+	if err != nil && a.stands(ctx) { // without a trace the work would be lost
+		err = s.insist(ctx, leave)
+	}
 	if err == nil && (f.Dead || f.Pin) && !recorded {
 		err = errGaveWay
+	}
+	if opened {
+		cause = opening
 	}
 	if err != nil {
 		return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, s.explain(ctx, s.db, err))
 	}
 	return cause
+}
+
+// stands reports whether the handler of an attempt that is torn committed the claim. Where that cannot be told it did not:
+// it said that nothing was done.
+func (a *attempt) stands(ctx context.Context) bool {
+	if !a.torn {
+		return false
+	}
+	committed, err := a.store.dialect.committed(a.store.dialect, ctx, a.store.db, a.claim, a.number)
+	return err == nil && committed
 }
 
 var errGaveWay = errors.New("the key belongs to another attempt by now")

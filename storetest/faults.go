@@ -20,6 +20,7 @@ func faultCases[Tx any]() []txCase[Tx] {
 			txCase[Tx]{"complete " + name, func(t *testing.T, f *txFixture[Tx]) { faultComplete(t, f, persisted) }},
 			txCase[Tx]{"fail " + name, func(t *testing.T, f *txFixture[Tx]) { faultFail(t, f, persisted) }},
 			txCase[Tx]{"commit of an attempt that reached the outside " + name, func(t *testing.T, f *txFixture[Tx]) { faultCommitPinned(t, f, persisted) }},
+			txCase[Tx]{"trace after the handler's own commit " + name, func(t *testing.T, f *txFixture[Tx]) { faultTraceOfTheTorn(t, f, persisted) }},
 			txCase[Tx]{"forgetting " + name, func(t *testing.T, f *txFixture[Tx]) { faultForget(t, f, persisted) }},
 		)
 	}
@@ -140,6 +141,22 @@ func faultCommitPinned[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	refuses(t, f.reach(t, req, func(context.CancelFunc) error { return nil }), hookonce.ErrUnknownOutcome)
 	f.idle(t, f, otherContent("evt_1"), map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Pinned}[persisted])
 	f.runs(t, req, map[bool]hookonce.Verdict{true: hookonce.Duplicate, false: hookonce.Acquired}[persisted])
+	f.effects(t, map[string]int{req.Key: 1})
+}
+
+// faultTraceOfTheTorn checks that the trace which opens a claim again that the handler committed is not given up.
+func faultTraceOfTheTorn[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	if f.db.FailWrite == nil || f.db.Exec == nil {
+		return
+	}
+	req := request("evt_1")
+	_, err := f.Within(t.Context(), req, func(tx Tx, _ hookonce.Claim) error {
+		_ = f.db.Exec(t.Context(), tx, "COMMIT")
+		f.db.FailWrite(persisted)
+		return errDeclined
+	})
+	refuses(t, err, errDeclined)
+	f.runs(t, req, hookonce.Acquired)
 	f.effects(t, map[string]int{req.Key: 1})
 }
 

@@ -66,6 +66,9 @@ type Database[Tx any] struct {
 	Rollback func(ctx context.Context, tx Tx) error
 	// Effect records, inside tx, that the effect named id happened once more.
 	Effect func(ctx context.Context, tx Tx, id string) error
+	// Exec runs a statement inside tx that ends the transaction, such as COMMIT, as a handler should not. It is nil where there
+	// are no such statements.
+	Exec func(ctx context.Context, tx Tx, statement string) error
 	// Effects returns how often each effect happened, as another connection sees it.
 	Effects func(ctx context.Context) (map[string]int, error)
 

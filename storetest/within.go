@@ -32,6 +32,8 @@ func withinCases[Tx any]() []txCase[Tx] {
 		{"a failed event without a key leaves nothing", withinUnkeyedFails[Tx]},
 		{"several claims commit together", withinSeveral[Tx]},
 		{"a handler's error comes with the claim that was won", withinOwnError[Tx]},
+		{"a handler that ends its transaction and fails is run again", withinEndsAndFails[Tx]},
+		{"a handler that ends its transaction is no success", withinEndsAndSucceeds[Tx]},
 		{"a type that no text can hold is no obstacle", withinStrangeType[Tx]},
 	}
 }
@@ -102,6 +104,81 @@ func withinPanics[Tx any](t *testing.T, f *txFixture[Tx]) {
 	f.effects(t, nil)
 	contains(t, stored(t, f, req.Ref, hookonce.StateFailed, 1).LastError, errDeclined.Error())
 	f.done(t, req, 2)
+}
+
+// ownEnds are what a handler may end its transaction with by itself. Where a database does not know a statement it fails, which the
+// handlers here hide.
+var ownEnds = [][]string{{"COMMIT"}, {"COMMIT", "BEGIN"}, {"COMMIT AND CHAIN"}, {"ROLLBACK"}, {"ROLLBACK AND CHAIN"}}
+
+// ending has the effect, ends the transaction with statements, and tries to have the effect once more. It reports whether one of
+// the statements was carried out.
+func (f *txFixture[Tx]) ending(t testing.TB, tx Tx, key string, statements []string) (ended bool) {
+	ok(t, f.db.Effect(t.Context(), tx, key))
+	for _, s := range statements {
+		ended = f.db.Exec(t.Context(), tx, s) == nil || ended
+	}
+	_ = f.db.Effect(t.Context(), tx, key)
+	return ended
+}
+
+// withinEndsAndFails checks that what a handler did not do for its failure is done by the next copy, whatever it had made
+// durable before: to lose it would be worse than to repeat the rest.
+func withinEndsAndFails[Tx any](t *testing.T, f *txFixture[Tx]) {
+	if f.db.Exec == nil {
+		return
+	}
+	for _, statements := range ownEnds {
+		for name, failure := range map[string]error{
+			"fails": errDeclined, "gives up": hookonce.Permanent(errDeclined), "forgets": hookonce.Forget(errDeclined), "panics": nil,
+		} {
+			req := request(fmt.Sprint(statements, " ", name))
+			for range 2 {
+				var err error
+				p := recovered(func() {
+					_, err = f.Within(t.Context(), req, func(tx Tx, _ hookonce.Claim) error {
+						f.ending(t, tx, req.Key, statements)
+						if failure == nil {
+							panic(errDeclined)
+						}
+						return failure
+					})
+				})
+				if failure == nil && p != any(errDeclined) || failure != nil && (!errors.Is(err, errDeclined) || errors.Is(err, hookonce.ErrTraceLost)) {
+					t.Fatalf("%s: panicked with %v, error is %v", req.Key, p, err)
+				}
+				if failure != nil && hookonce.IsPermanent(err) != hookonce.IsPermanent(failure) {
+					t.Fatalf("%s: the mark on the handler's error is lost: %v", req.Key, err)
+				}
+			}
+			f.runs(t, req, hookonce.Acquired)
+			f.runs(t, req, hookonce.Duplicate)
+		}
+	}
+}
+
+// withinEndsAndSucceeds checks that a copy is a duplicate only if all of the work is there.
+func withinEndsAndSucceeds[Tx any](t *testing.T, f *txFixture[Tx]) {
+	if f.db.Exec == nil {
+		return
+	}
+	for _, statements := range ownEnds {
+		req := request(fmt.Sprint(statements))
+		ended := false
+		_, err := f.Within(t.Context(), req, func(tx Tx, _ hookonce.Claim) error {
+			ended = f.ending(t, tx, req.Key, statements)
+			return nil
+		})
+		if err == nil && ended || errors.Is(err, hookonce.ErrUnknownOutcome) {
+			t.Fatalf("%s: error is %v", req.Key, err)
+		}
+		effects, err := f.db.Effects(t.Context())
+		ok(t, err)
+		c, err := f.run(t.Context(), req, nil)
+		ok(t, err)
+		if c.Verdict == hookonce.Duplicate && effects[req.Key] != 2 {
+			t.Fatalf("%s: the copy is a duplicate, and %d of 2 effects happened", req.Key, effects[req.Key])
+		}
+	}
 }
 
 func withinExits[Tx any](t *testing.T, f *txFixture[Tx]) {

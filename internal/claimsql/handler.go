@@ -2,12 +2,16 @@ package claimsql
 
 import "errors"
 
-// What a handler that returned nil had done to the transaction which its store was about to commit. Each error says
-// what to change. None is an unknown outcome.
+// What a handler had done to the transaction that its store was to end, and returned nil, unless an error says otherwise.
+// Each error says what to change. None is an unknown outcome.
 var (
 	// ErrCommitted says that the work is stored, in more than one transaction.
 	ErrCommitted = errors.New("the handler committed the transaction by itself, or a statement of it did in passing; what it did is stored with the claim, " +
 		"but a crash in between would have torn it: leave the commit to the store, which makes it when the handler returns nil")
+	// ErrTorn says that an attempt failed after the handler had committed the claim: it is open again.
+	ErrTorn = errors.New("the handler committed the transaction by itself, or a statement of it did in passing, and it failed after that; the next copy runs it again, which repeats what it had " +
+		"committed, because what came after that may be lost: leave the commit to the store, which makes it when the handler returns nil, and rolls " +
+		"back when it returns an error")
 	// ErrRolledBack says that the handler called Rollback.
 	ErrRolledBack = errors.New("the handler rolled the transaction back, and returned nil; nothing of it is stored: return an error to roll back, " +
 		"and remove Rollback from the handler, a deferred one as well, because the store ends the transaction")

@@ -84,18 +84,24 @@ taken AS (
 won AS (SELECT * FROM created UNION ALL SELECT * FROM taken)
 {{- end}}
 
-{{/* trace leaves the trace of a failed attempt, unless it has to give way; no row is affected then.
+{{/* trace leaves the trace of a failed attempt, unless it has to give way; no row is returned then. Of an attempt whose
+handler committed the claim by itself it opens that again, and returns true. The row tells: xmin is the transaction that wrote
+it, whose number has an epoch in front.
 $1 source, $2 key, $3 state, $4 token, $5 type, $6 digest, $7 now, $8 error, $9 lock_timeout (null: as it is),
-$10 first seen, $11 pinned, $12 see "overwrites" */}}
+$10 first seen, $11 pinned, $12 the time of the attempt's claim, $13 the number of its transaction (null: whatever is done
+stays so), $14 the error if the claim is opened again, other than $8 */}}
 {{define "trace"}}
 WITH bounded AS MATERIALIZED (SELECT set_config('lock_timeout', coalesce($9::text, current_setting('lock_timeout')), true))
 INSERT INTO {{.}}claims AS claims (source, key, state, token, event_type, digest, first_seen, updated_at, last_error, pinned)
 SELECT $1::text, $2::text, $3::text, $4::bigint, $5::text, $6::bytea, $10::timestamptz, $7::timestamptz, $8::text, $11::bigint FROM bounded
 ON CONFLICT (source, key) DO UPDATE SET
 	state = excluded.state, token = excluded.token, lease_until = NULL, event_type = excluded.event_type,
-	digest = coalesce(excluded.digest, claims.digest), updated_at = excluded.updated_at, last_error = excluded.last_error,
+	digest = coalesce(excluded.digest, claims.digest), updated_at = excluded.updated_at,
+	last_error = CASE WHEN claims.state = 'done' OR claims.token = excluded.token AND claims.last_error = $14::text
+		THEN $14::text ELSE excluded.last_error END,
 	pinned = CASE WHEN claims.pinned = 0 THEN excluded.pinned ELSE claims.pinned END
-WHERE {{overwrites "claims" "excluded" "$12::timestamptz"}}
+WHERE {{overwrites "claims" "excluded" "CASE WHEN claims.xmin::text::bigint = $13::bigint & 4294967295 THEN $12::timestamptz END"}}
+RETURNING coalesce(last_error = $14::text, false)
 {{end}}
 
 {{/* What changes a claim that is processing under a token, and returns whether it did and how the claim stands.

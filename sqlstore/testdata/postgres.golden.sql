@@ -93,11 +93,14 @@ INSERT INTO hookonce_claims AS claims (source, key, state, token, event_type, di
 SELECT $1::text, $2::text, $3::text, $4::bigint, $5::text, $6::bytea, $10::timestamptz, $7::timestamptz, $8::text, $11::bigint FROM bounded
 ON CONFLICT (source, key) DO UPDATE SET
 	state = excluded.state, token = excluded.token, lease_until = NULL, event_type = excluded.event_type,
-	digest = coalesce(excluded.digest, claims.digest), updated_at = excluded.updated_at, last_error = excluded.last_error,
+	digest = coalesce(excluded.digest, claims.digest), updated_at = excluded.updated_at,
+	last_error = CASE WHEN claims.state = 'done' OR claims.token = excluded.token AND claims.last_error = $14::text
+		THEN $14::text ELSE excluded.last_error END,
 	pinned = CASE WHEN claims.pinned = 0 THEN excluded.pinned ELSE claims.pinned END
 WHERE (claims.pinned = 0 OR coalesce(claims.digest = excluded.digest, true)) AND ((claims.token < excluded.token AND (claims.state IN ('failed', 'dead') OR (claims.state = 'processing' AND claims.lease_until <= excluded.updated_at)))
 	OR (claims.token = excluded.token AND ((claims.state = 'failed' OR (claims.state = 'dead' AND excluded.state = 'dead'))
-		OR (claims.state = 'done' AND claims.first_seen = excluded.first_seen AND claims.updated_at = $12::timestamptz))))
+		OR (claims.state = 'done' AND claims.first_seen = excluded.first_seen AND claims.updated_at = CASE WHEN claims.xmin::text::bigint = $13::bigint & 4294967295 THEN $12::timestamptz END))))
+RETURNING coalesce(last_error = $14::text, false)
 
 -- lookup
 SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM hookonce_claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()

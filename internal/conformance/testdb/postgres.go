@@ -57,6 +57,10 @@ func (p *Postgres) Config() storetest.TxConfig[pgx.Tx] {
 				_, err := tx.Exec(ctx, "INSERT INTO "+effects+" VALUES ($1)", id)
 				return err
 			},
+			Exec: func(ctx context.Context, tx pgx.Tx, statement string) error {
+				_, err := tx.Exec(ctx, statement)
+				return err
+			},
 			Effects: func(ctx context.Context) (map[string]int, error) { return Counts(ctx, p.Admin, effects) },
 		}
 	}}

@@ -65,6 +65,10 @@ func (c SQL) database(t testing.TB, p Place) storetest.Database[*sql.Tx] {
 			_, err := tx.ExecContext(ctx, `INSERT INTO `+tables+`happened (id) VALUES (`+c.Parameter+`)`, id)
 			return err
 		},
+		Exec: func(ctx context.Context, tx *sql.Tx, statement string) error {
+			_, err := tx.ExecContext(ctx, statement)
+			return err
+		},
 		Effects:    func(ctx context.Context) (map[string]int, error) { return Happened(ctx, db, tables) },
 		FailCommit: f.FailCommit,
 		FailWrite:  f.FailWrite,

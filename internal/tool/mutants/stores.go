@@ -95,6 +95,14 @@ var stores = []mutant{
 		`looked, intact = err == nil, true
 		return nil`,
 		[]test{{"./pgstore", "TestHandlerEndsTheTransaction"}, {"./pgstore", "TestUnseenEndsOfTheTransaction"}}},
+	{"failure-after-a-commit-is-done", "7. a handler commits by itself and fails, and what it did not do is lost", "pgstore/work.go",
+		`if w.whole {`,
+		`if true {`,
+		[]test{{"./pgstore", "TestFailureAfterTheHandlersCommit"}}},
+	{"failure-opens-what-others-did", "7. the failure of a handler opens the claim of another attempt, and its work is repeated", "internal/claimsql/postgres.sql",
+		`CASE WHEN claims.xmin::text::bigint = $13::bigint & 4294967295 THEN`,
+		`CASE WHEN $13::bigint IS NOT NULL THEN`,
+		[]test{{"./pgstore", "TestFailureOpensNobodyElsesClaim"}}},
 	{"refused-batch-is-done", "7. a handler hides that its batch was refused, and its event counts as done", "pgstore/work.go",
 		`case w.refused.Load():`,
 		`case false:`,
@@ -105,6 +113,10 @@ var stores = []mutant{
 		`return fmt.Errorf("commit: %w", err)
 }`,
 		[]test{{"./pgstore", "TestFaults|TestServerDiesDuringTheCommit"}}},
+	{"unknown-commit-is-repeated", "10. a commit whose answer was lost is made again", "pgstore/work.go",
+		`w.whole = intact || !looked`,
+		`w.whole = false`,
+		[]test{{"./pgstore", "TestFaults"}}},
 	{"lost-connection-is-not-committed", "10. a connection that was lost is taken for a refusal of the commit", "internal/pgerror/pgerror.go",
 		`case state == "", state == "40003", strings.HasPrefix(state, "08"), strings.HasPrefix(state, "57P"):
 		return false`,
