@@ -68,7 +68,7 @@ UNWATCHED = modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory crypt
 WATCHED = $(UNWATCHED:%=-gcflags=%=-race=false)
 
 test: servers vetted ## everything CI checks
-	@$(MAKE) --jobs=3 race others staticcheck TRIM=
+	@$(MAKE) --jobs=3 race others unraced staticcheck TRIM=
 
 # The tests of modules of their own run beside the rest, one after the other. Many tests wait for a disk, a server or a time
 # limit, so that more packages than there are cores take turns.
@@ -77,7 +77,7 @@ race: export GOFLAGS = $(WATCHED)
 race: # the packages that take longest begin first, so that the end does not wait for one of them; they have been vetted
 	go test -race -vet=off -p $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
 others: export CGO_ENABLED = 0
-others: build unraced oracle examples adapters browser
+others: build oracle examples adapters browser
 	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -vet=off -count=1 $(HANGS) ./...
 
 check: vetted staticcheck ## formatting, module file, vet, staticcheck
@@ -94,6 +94,7 @@ staticcheck:
 	GOFLAGS= CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install $(STATICCHECK)
 	./bin/staticcheck ./...
 
+unraced: export CGO_ENABLED = 0
 unraced: # the packages with tests that racetest.Skip keeps from the race detector
 	go test -vet=off $(HANGS) $$(grep -rl --include='*_test.go' 'racetest\.Skip(' . | xargs -n1 dirname | sort -u)
 
