@@ -115,6 +115,9 @@ func TestFailureAfterTheHandlersCommit(t *testing.T) {
 				hookonce.StateFailed, "declined", 1},
 			"success after its time": {[]string{"COMMIT AND CHAIN"}, func(_ context.Context, cancel func(), _ pgx.Tx) error { cancel(); return nil },
 				hookonce.StateFailed, context.Canceled.Error(), 1},
+			"a COMMIT whose answer is lost": {[]string{"COMMIT"}, func(ctx context.Context, _ func(), tx pgx.Tx) error {
+				return errors.Join(errors.New("COMMIT: unexpected EOF"), tx.Conn().Close(ctx))
+			}, hookonce.StateFailed, "unexpected EOF", 1},
 			"without a connection": {[]string{"COMMIT"}, func(ctx context.Context, _ func(), tx pgx.Tx) error { return tx.Conn().Close(ctx) },
 				hookonce.StateFailed, "connection was lost", 1},
 		} {

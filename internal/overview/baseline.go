@@ -21,6 +21,7 @@ const (
 type Hour struct {
 	At                     time.Time
 	Events, Reseen, Active int64
+	Unrouted               int64 // of the new ones, which are Events without Reseen
 }
 
 // Baseline is which share of a source's events usually comes again.

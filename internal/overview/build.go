@@ -289,7 +289,7 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 		}
 	}
 	v.drawSecrets(o, c, now)
-	v.drawRouted(o, now)
+	o.Day = routed(hours, now)
 	v.drawCompared(o)
 	v.drawLost(o)
 	o.Usual = LearnShare(hours, now)
@@ -304,19 +304,15 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 	o.Silence = rhythm.Since(o.LastVerified, now)
 }
 
-// drawRouted counts what the routes of a source wanted.
-func (v *Overview) drawRouted(o *SourceState, now time.Time) {
-	for _, p := range v.past {
-		if p.Source != o.Name || !p.Minute.Add(time.Hour).After(now.Add(-24*time.Hour)) {
-			continue
-		}
-		switch p.What {
-		case tally.Accepted, tally.Unkeyed:
-			o.Day.New += p.N
-		case tally.Unrouted:
-			o.Day.Unrouted += p.N
+// routed counts what the routes of a source wanted in the day before now.
+func routed(hours []Hour, now time.Time) (r Routed) {
+	for _, h := range hours {
+		if h.At.Add(time.Hour).After(now.Add(-24 * time.Hour)) {
+			r.New += h.Events - h.Reseen
+			r.Unrouted += h.Unrouted
 		}
 	}
+	return r
 }
 
 // drawSecrets says how often each secret of a source was used. Of several it is counted who verified a request; a single one
@@ -444,6 +440,8 @@ func (v *Overview) hoursBySource() map[string][]Hour {
 			h.Events += p.N
 		case tally.Active:
 			h.Active += p.N
+		case tally.Unrouted:
+			h.Unrouted += p.N
 		}
 		all[p.Source] = of
 	}

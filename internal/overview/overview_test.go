@@ -315,10 +315,8 @@ func TestRoutedInADay(t *testing.T) {
 	defer v.Close()
 	v.past = []tally.Point{at(25, "orders", tally.Accepted, 100), at(24, "orders", tally.Accepted, 10), at(24, "orders", tally.Unrouted, 9), at(3, "mail", tally.Unrouted, 50),
 		at(0, "orders", tally.Unkeyed, 2), at(0, "orders", tally.Reseen, 7), at(0, "orders", tally.Unrouted, 1)}
-	o := SourceState{Name: "orders"}
-	v.drawRouted(&o, now)
-	if want := (Routed{New: 12, Unrouted: 10}); o.Day != want {
-		t.Errorf("%+v, want %+v", o.Day, want)
+	if got, want := routed(v.hoursBySource()["orders"], now), (Routed{New: 12, Unrouted: 10}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

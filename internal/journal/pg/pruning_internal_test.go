@@ -228,26 +228,33 @@ func TestPruning(t *testing.T) {
 	}
 }
 
-// TestFailuresNobodyCountedAreFoundOneByOne: after an outage much fails that the statistics know nothing of. Who asks for it
-// reads about as much as there is, and not all of it for each.
-func TestFailuresNobodyCountedAreFoundOneByOne(t *testing.T) {
-	t.Parallel()
+// filled returns a store in which the statements were carried out.
+func filled(t *testing.T, statements ...string) *Store {
+	t.Helper()
 	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	for _, text := range []string{
+	t.Cleanup(func() { s.Close() })
+	for _, text := range statements {
+		if _, err := s.pool.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// TestFailuresNobodyCountedAreFoundOneByOne: after an outage much fails that the statistics know nothing of. Who asks for it
+// reads about as much as there is, and not all of it for each.
+func TestFailuresNobodyCountedAreFoundOneByOne(t *testing.T) {
+	t.Parallel()
+	s := filled(t,
 		`ALTER TABLE hookonce.deliveries SET (autovacuum_enabled = off)`,
 		`INSERT INTO hookonce.events (id, source, key, received_at) SELECT n, 'billing', n::text, now() FROM generate_series(1, 30000) n`,
 		`INSERT INTO hookonce.deliveries (event_id, destination, state, token, tries) SELECT n, 'app', 'pending', 0, 0 FROM generate_series(1, 1000) n`,
 		`INSERT INTO hookonce.deliveries (event_id, destination, state, token, tries, error_kind, status)
 			SELECT n, 'app', 'failed', 1, 1, 'status', 500 FROM generate_series(1001, 21000) n`,
-	} {
-		if _, err := s.pool.Exec(t.Context(), text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	)
 	const limit, blocks = 1000, 60 // for each that is found
 	for name, f := range map[string]journal.Filter{
 		"destination, error and status": {Destination: "app", Error: journal.ErrorStatus, Status: 500},
@@ -279,21 +286,12 @@ func TestFailuresNobodyCountedAreFoundOneByOne(t *testing.T) {
 // not all that failed.
 func TestAReplayReadsWhatItReplays(t *testing.T) {
 	t.Parallel()
-	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	for _, text := range []string{
+	s := filled(t,
 		`ALTER TABLE hookonce.deliveries SET (autovacuum_enabled = off)`,
 		`INSERT INTO hookonce.deliveries (event_id, destination, state, token, tries) SELECT n, 'app', 'pending', 0, 0 FROM generate_series(1, 60000) n`,
 		`ANALYZE hookonce.deliveries`,
 		`UPDATE hookonce.deliveries SET state = 'failed', token = 1, tries = 1, error_kind = 'status', status = 500`,
-	} {
-		if _, err := s.pool.Exec(t.Context(), text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	)
 	again := make([]journal.Delivery, 500) // what the API replays at once
 	for i := range again {
 		again[i] = journal.Delivery{EventID: int64(5001 + i), Destination: "app", Due: time.Now()}

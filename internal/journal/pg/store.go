@@ -124,7 +124,7 @@ func watchWaits(cfg *pgxpool.Config) *atomic.Int64 {
 }
 
 // errUnwaited says that it is not known where a commit is.
-var errUnwaited = errors.New("journal/pg: the wait of a commit for its standby was cancelled on the server (pg_cancel_backend): what was sent is acknowledged when it comes again and a standby has it")
+var errUnwaited = errors.New("journal/pg: the wait of a commit for its standby was cancelled on the server (pg_cancel_backend): who sends or asks again is answered when a standby has it")
 
 // waited runs what somebody is told of, and fails where a wait for a standby was cancelled meanwhile: by its commits or by those
 // of another call that was under way, which cannot be told apart.

@@ -169,10 +169,13 @@ func (rn *runner) underAttack(ctx context.Context, a attack, r *result) error {
 	began, before := time.Now(), rn.gateway.logged()
 	attacked, stop := context.WithCancel(ctx)
 	defer stop()
-	over := time.After(max(rn.duration, a.atLeast))
-	if !a.whole {
-		defer time.AfterFunc(max(rn.duration, a.atLeast), stop).Stop()
-	}
+	over := make(chan struct{})
+	defer time.AfterFunc(max(rn.duration, a.atLeast), func() {
+		close(over)
+		if !a.whole {
+			stop()
+		}
+	}).Stop()
 	var all sync.WaitGroup
 	all.Go(func() { rn.guard(attacked) })
 	rate := 50
