@@ -173,21 +173,32 @@ func TestHoldersKeepNobodyOut(t *testing.T) {
 		for spread, addresses := range map[string]int{"one address": 1, "some addresses": 8, "many addresses": 3 * most} {
 			t.Run(name+"/"+spread, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: most, PerAddress: each}, HeaderLines: 100, LargeHeaders: 4}, nil)
-				tries := 0
-				attack := func() { // three times what there is room for
-					for range 3 * most {
-						r.say(fmt.Sprintf("127.0.1.%d", 1+tries%addresses), text)
-						tries++
+				began := make(chan struct{}, 1)
+				r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: most, PerAddress: each}, HeaderLines: 100, LargeHeaders: 4},
+					func(_ http.ResponseWriter, r *http.Request) {
+						began <- struct{}{}
+						io.Copy(io.Discard, r.Body)
+					})
+				// A request that has just come is worked on for a moment, and a new connection may be refused meanwhile.
+				settled := func() { r.await("it is the peers' turn", func() bool { return r.Working() == 0 }) }
+				hold := func(from string) {
+					r.say(from, text)
+					if strings.Contains(text, "\r\n\r\n") {
+						<-began
+						settled()
 					}
 				}
-				attack()
+				for i := range 3 * most { // three times what there is room for
+					hold(fmt.Sprintf("127.0.1.%d", 1+i%addresses))
+				}
 				for i := range 10 {
-					r.say("127.0.1.1", text)
+					hold("127.0.1.1")
 					for _, from := range []string{"127.0.0.9", "127.0.1.1"} {
 						if got := r.ask(from, post); got != http.StatusOK {
 							t.Errorf("request %d of %s was answered %d", i, from, got)
 						}
+						<-began
+						settled()
 					}
 					if n := r.Open(); n > most {
 						t.Errorf("%d connections, more than %d", n, most)
@@ -343,22 +354,18 @@ func TestLargeHeaders(t *testing.T) {
 	for range 3 {
 		r.say("127.0.1.1", holds["a large header"])
 	}
+	r.await("three are held", func() bool { return r.Large() == 3 })
 	large := strings.Replace(post, "Host", "X-Pad: "+strings.Repeat("x", 20_000)+"\r\nHost", 1)
-	r.await("one is cut", func() bool {
+	for range 20 { // the first takes the place of a holder's, and what is over does not count any more
 		if got := r.ask("127.0.0.9", large); got != 200 {
 			t.Errorf("a complete one was answered %d", got)
 		}
-		return r.of(r.cut, connlimit.ByLargeHeaders) > 0
-	})
-	r.mu.Lock()
-	if n := r.cutFrom[netip.MustParsePrefix("127.0.1.1/32")]; n != 1 {
-		t.Errorf("%d of those who hold such headers were cut", n)
+		r.await("it is over", func() bool { return r.Large() == 2 })
 	}
-	r.mu.Unlock()
-	for range 20 { // what is over does not count any more
-		if got := r.ask("127.0.0.9", large); got != 200 {
-			t.Errorf("a complete one was answered %d", got)
-		}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := r.cutFrom[netip.MustParsePrefix("127.0.1.1/32")]; n != 1 || r.cut[connlimit.ByLargeHeaders] != 1 {
+		t.Errorf("%d of those who hold such headers were cut, and of all %v", n, r.cut)
 	}
 }
 
@@ -436,10 +443,14 @@ func TestPipelined(t *testing.T) {
 func TestGroups(t *testing.T) {
 	const most, each = 12, 4
 	began, release := make(chan struct{}), make(chan struct{})
+	joined := make(chan struct{}, 100) // one for each that is let into the group
 	r := newRig(t, connlimit.Options{
 		Limits: connlimit.Limits{Max: most, PerAddress: most, PerGroup: each},
 		Group:  func(r *http.Request) string { return strings.Trim(r.URL.Path, "/") },
 	}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			joined <- struct{}{}
+		}
 		if _, err := io.Copy(io.Discard, r.Body); err == nil && r.URL.Path == "/slow" {
 			began <- struct{}{}
 			<-release
@@ -448,6 +459,7 @@ func TestGroups(t *testing.T) {
 	slow := strings.Replace(post, "POST /", "POST /slow", 1)
 	for i := range each { // to make room for the complete ones
 		r.say(fmt.Sprintf("127.0.1.%d", i), strings.Replace(holds["half a body"], "POST /", "POST /slow", 1))
+		<-joined // one that came after the complete ones would find no room
 	}
 	var working []net.Conn
 	for i := range each {
@@ -464,8 +476,8 @@ func TestGroups(t *testing.T) {
 			}
 		}
 	}
-	if r.of(r.refused, connlimit.ByGroup) != 2*most {
-		t.Errorf("refused %v", r.refused)
+	if cut, refused := r.of(r.cut, connlimit.ByGroup), r.of(r.refused, connlimit.ByGroup); cut != each || refused != 2*most {
+		t.Errorf("cut %d and refused %d", cut, refused)
 	}
 	close(release)
 	for _, c := range working {
