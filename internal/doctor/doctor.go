@@ -59,6 +59,15 @@ func (p Patient) modes() map[string]bool {
 	return modes
 }
 
+// sources are the names of those that the gateway has.
+func (p Patient) sources() map[string]bool {
+	names := make(map[string]bool)
+	for _, s := range p.Config.Sources {
+		names[s.Name] = true
+	}
+	return names
+}
+
 // destinations are the names of those that the gateway delivers to.
 func (p Patient) destinations() map[string]bool {
 	names := make(map[string]bool)

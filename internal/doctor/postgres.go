@@ -60,7 +60,7 @@ func openPostgres(p Patient) (*server, error) {
 	db.SetMaxOpenConns(1)
 	return &server{dsn: p.Config.Store.DSN, conn: &asked, store: &store{
 		db: db, dialect: ddl.Postgres, schema: p.Config.Schema, prefix: prefix, now: p.Now,
-		serves: p.serves(), creates: p.Config.Migrate, modes: p.modes(), names: p.destinations(),
+		serves: p.serves(), creates: p.Config.Migrate, modes: p.modes(), sources: p.sources(), names: p.destinations(),
 		cell: p.Config.Cell, cellsMap: int64(p.Config.CellsMap), placeholder: "$1::timestamptz", at: func(t time.Time) any { return t },
 	}}, nil
 }

@@ -38,7 +38,7 @@ func openSQLite(path string, p Patient) (*store, error) {
 		return nil, err
 	}
 	db, err := sql.Open("sqlite", "file:"+url.PathEscape(path)+"?mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)")
-	return &store{db: db, dialect: ddl.SQLite, prefix: prefix, now: p.Now, placeholder: "?1", serves: p.serves(), creates: true, names: p.destinations(),
+	return &store{db: db, dialect: ddl.SQLite, prefix: prefix, now: p.Now, placeholder: "?1", serves: p.serves(), creates: true, sources: p.sources(), names: p.destinations(),
 		at: func(t time.Time) any { return t.UnixMicro() }}, err
 }
 

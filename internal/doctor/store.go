@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +23,7 @@ type store struct {
 	serves  bool            // a gateway uses it, not only programs with the library
 	creates bool            // a gateway that uses it makes the tables at its start
 	modes   map[string]bool // of its sources
+	sources map[string]bool // their names
 	names   map[string]bool // of its destinations
 	now     func() time.Time
 	// cell is the cell that the gateway belongs to, and cellsMap the number of its map in the file; empty: there are none.
@@ -45,6 +48,7 @@ func tableChecks() []check[*store] {
 		{"schema", version},
 		{"claims", claims},
 		{"deliveries", deliveries},
+		{"sources", sources},
 		{"destinations", destinations},
 		{"effects", effects},
 		{"ages", ages},
@@ -150,6 +154,44 @@ func deliveries(ctx context.Context, s *store) ([]Finding, error) {
 			"given up",
 			"see `hookonce events list --state dead`; `hookonce events replay` delivers them again"},
 	})
+}
+
+// lately is for how long a copy of what came under an old name may still come.
+const lately = 30 * 24 * time.Hour
+
+// sources finds a source that may have been given another name, under which no copy would be recognised: one that had events
+// lately is not configured, and one that is never had any.
+func sources(ctx context.Context, s *store) ([]Finding, error) {
+	if !s.serves || !s.migrated(ctx) {
+		return nil, nil
+	}
+	rows, err := s.db.QueryContext(ctx, s.fill(`SELECT source, max(CASE WHEN hour >= {time} THEN 1 ELSE 0 END) FROM {tables}tally_hours
+		WHERE what = 'accepted' GROUP BY source ORDER BY source`), s.at(s.now().Add(-lately)))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var gone []string
+	fresh := maps.Clone(s.sources)
+	for rows.Next() {
+		var name string
+		var recent bool
+		if err := rows.Scan(&name, &recent); err != nil {
+			return nil, err
+		}
+		delete(fresh, name)
+		if recent && !s.sources[name] {
+			gone = append(gone, name)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if len(gone) == 0 || len(fresh) == 0 {
+		return one(good("none looks as if it had been renamed"))
+	}
+	return one(doubt("if it is the same source, give it its old name back: under another one copies of what it had count as new, and their work is done again; if not, nothing",
+		"%s had events in the last 30 days, and no source has this name; %s had none yet", strings.Join(gone, ", "), strings.Join(slices.Sorted(maps.Keys(fresh)), ", ")))
 }
 
 // destinations finds work that no gateway with this configuration would do, as after a name was changed.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
@@ -50,6 +51,66 @@ func TestDestinationsThatAreGone(t *testing.T) {
 			if found, err := destinations(t.Context(), s); found != nil || err != nil {
 				t.Errorf("a program with the library has no destinations, and is told of %+v (%v)", found, err)
 			}
+		})
+	}
+}
+
+// A name that the configuration has instead of another is told of, because the keys of its copies count as new.
+func TestSourcesThatWereRenamed(t *testing.T) {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	const day = 24 * time.Hour
+	for driver, o := range map[string]struct {
+		dsn         func() string
+		dialect     schema.Dialect
+		placeholder string
+		at          func(time.Time) any
+	}{
+		"sqlite": {func() string { return filepath.Join(t.TempDir(), "app.db") }, schema.SQLite, "?1", func(t time.Time) any { return t.UnixMicro() }},
+		"pgx":    {func() string { return pgtest.DSN(t) }, schema.Postgres, "$1::timestamptz", func(t time.Time) any { return t }},
+	} {
+		t.Run(driver, func(t *testing.T) {
+			db, err := sql.Open(driver, o.dsn())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := schema.Migrate(t.Context(), db, o.dialect, ""); err != nil {
+				t.Fatal(err)
+			}
+			prefix, _ := ddl.Prefix(o.dialect, "")
+			s := &store{db: db, dialect: o.dialect, prefix: prefix, serves: true, now: func() time.Time { return now }, at: o.at, placeholder: o.placeholder}
+			accepted := func(what, source string, ago time.Duration) {
+				t.Helper()
+				row := strings.NewReplacer("$1::timestamptz", "$1").Replace(s.fill("INSERT INTO {tables}tally_hours (hour, source, destination, what, n) VALUES ({time}, '" + source + "', '', '" + what + "', 7)"))
+				if _, err := db.ExecContext(t.Context(), row, o.at(now.Add(-ago).Truncate(time.Hour))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			look := func(level Level, text string, names ...string) {
+				t.Helper()
+				s.sources = map[string]bool{}
+				for _, name := range names {
+					s.sources[name] = true
+				}
+				found := check[*store]{"sources", sources}.run(t.Context(), s)
+				expect(t, found, map[string]Level{"sources": level})
+				if got := texts(found, "sources"); !strings.Contains(got, text) {
+					t.Errorf("found %s, want %q", got, text)
+				}
+			}
+			look(OK, "none looks", "shop", "hub") // a first start
+			accepted("accepted", "shop", 29*day)
+			accepted("accepted", "shop", day)
+			accepted("accepted", "hub", 29*day)
+			accepted("accepted", "old", 40*day)
+			accepted("app:accepted", "library", day)
+			accepted("rejected:signature", "attacked", day)
+			look(OK, "none looks", "shop", "hub")
+			look(OK, "none looks", "shop")                // one was removed
+			look(OK, "none looks", "shop", "hub", "paid") // one was added
+			look(Warning, "hub had events in the last 30 days, and no source has this name; paid had none yet", "shop", "paid")
+			look(Warning, "hub, shop had events in the last 30 days, and no source has this name; library, paid had none yet", "paid", "library")
+			look(OK, "none looks", "shop", "old", "hub")
 		})
 	}
 }
