@@ -171,7 +171,7 @@ func TestRules(t *testing.T) {
 		{backlogOld, Page, unconfigured(oldBacklog + time.Second), unconfigured(oldBacklog),
 			"ledger is not configured, and nothing delivers what waits for it: 5 events wait, the oldest since 2026-11-22 11:44:59Z.", "in the configuration"},
 		{unrouted, Ticket, routed(10, 10), routed(9, 9), "No route of orders wanted any of its 10 events of the last 24 hours", "sources.orders.routes"},
-		{unrouted, Ticket, routed(400, 400), routed(401, 400), "delivered nowhere", "events list --source orders"},
+		{unrouted, Ticket, routed(400, 400), routed(401, 400), "delivered nowhere", "events list --unrouted --source orders"},
 		{conflict, Ticket, source(func(o *overview.SourceState) { o.Hour.Conflicts = 1 }), func(*snapshot) {}, "other content", "--seen conflict"},
 		{cameAgain, Ticket, again(3), again(2), "60 of 160", "--seen duplicate"},
 		{oneAgain, Info, source(func(o *overview.SourceState) { o.Hour.Copies, o.Hour.Reseen = 50, 1 }),

@@ -94,7 +94,7 @@ func findUnrouted(_ *overview.Snapshot, o *overview.SourceState, at float64) (ga
 	}
 	return g, &Alert{Severity: Ticket, Count: in.Unrouted,
 		Headline: fmt.Sprintf("No route of %s wanted any of its %d events of the last 24 hours: they are acknowledged, and delivered nowhere.", o.Name, in.Unrouted),
-		Action:   Action{Label: "Compare their types with the routes", Place: "sources." + o.Name + ".routes", Command: "hookonce events list --source " + o.Name}}
+		Action:   Action{Label: "Compare their types with the routes", Place: "sources." + o.Name + ".routes", Command: "hookonce events list --unrouted --source " + o.Name}}
 }
 
 // lostOf is how much of a source never arrived.

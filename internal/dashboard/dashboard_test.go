@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -334,6 +335,56 @@ func TestReplayIsCountedFirst(t *testing.T) {
 	serve(d, request("POST", "/replay", form))
 	if calls := a.Calls(); len(calls) != 2 || !strings.Contains(calls[1], `"dry_run":false`) || !strings.Contains(calls[1], `"rate":50`) || !strings.Contains(calls[1], `"reason":"the ledger is back"`) {
 		t.Errorf("the calls are %q", calls)
+	}
+}
+
+// What no route wanted is found, and delivered to a destination that is named; the command does the same.
+func TestWhatNoRouteWanted(t *testing.T) {
+	a := &dashboardtest.API{World: dashboardtest.Trouble}
+	d := dashboardtest.Dashboard(a)
+	list := serve(d, request("GET", "/events?unrouted=true&source=billing", nil)).Body.String()
+	for _, want := range []string{
+		"hookonce events list --source billing --unrouted", `<input type="hidden" name="unrouted" value="true">`, `<select id="to" name="destination" required>`,
+		`<input type="hidden" name="force" value="true">`, "All events that no route wanted with source billing, not just those on this page",
+	} {
+		if !strings.Contains(list, want) {
+			t.Errorf("the list has no %s", want)
+		}
+	}
+	form := url.Values{"unrouted": {"true"}, "source": {"billing"}, "force": {"true"}, "destination": {"ledger"}}
+	counted := serve(d, request("POST", "/replay", form)).Body.String()
+	if !strings.Contains(counted, "All events that no route wanted with source billing, to ledger.") || !strings.Contains(counted, `name="unrouted" value="true"`) ||
+		!strings.Contains(counted, "events replay --source billing --destination ledger --unrouted --force") {
+		t.Errorf("the page says %s", counted)
+	}
+	form.Set("step", "do")
+	form.Set("reason", "the route had a slip")
+	serve(d, request("POST", "/replay", form))
+	for i, call := range a.Calls() {
+		if !strings.Contains(call, `"filter":{"destination":"ledger","source":"billing","unrouted":true}`) || !strings.Contains(call, `"force":true`) {
+			t.Errorf("call %d is %s", i, call)
+		}
+	}
+	for _, no := range []string{"", "false", "perhaps"} {
+		if text := serve(d, request("GET", "/events?unrouted="+no, nil)).Body.String(); strings.Contains(text, "--unrouted") || strings.Contains(text, "All events that no route") {
+			t.Errorf("unrouted=%s is taken for yes", no)
+		}
+	}
+}
+
+// What the API can choose events by, pages can: a field that they dropped would have more delivered again than is shown.
+func TestFilterIsTheAPIs(t *testing.T) {
+	d := dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Trouble})
+	for i, filter := 0, reflect.TypeFor[api.Filter](); i < filter.NumField(); i++ {
+		field := filter.Field(i)
+		name, value := field.Tag.Get("query"), "1h"
+		if field.Type.Kind() == reflect.Bool {
+			value = "true"
+		}
+		text := serve(d, request("GET", "/events?"+name+"="+value, nil)).Body.String()
+		if !strings.Contains(text, " --"+name) || !strings.Contains(text, `<input type="hidden" name="`+name+`"`) || !strings.Contains(text, ` id="f-`+name+`"`) {
+			t.Errorf("%s is not on the page of events", name)
+		}
 	}
 }
 

@@ -16,7 +16,10 @@ import (
 )
 
 // filterFields are the fields of [api.Filter], as they stand in addresses, forms and flags.
-var filterFields = []string{"source", "type", "resource", "field", "state", "destination", "error", "status", "seen", "since", "until"}
+var filterFields = []string{"source", "type", "resource", "field", "state", "destination", "error", "status", "seen", unrouted, "since", "until"}
+
+// unrouted is the field that is true or not there.
+const unrouted = "unrouted"
 
 // Filter is what somebody asks for, as it stands in the address.
 type Filter map[string]string
@@ -28,6 +31,11 @@ func readFilter(values url.Values, now time.Time) Filter {
 		if text := strings.TrimSpace(values.Get(name)); text != "" {
 			f[name] = text
 		}
+	}
+	if yes, _ := strconv.ParseBool(f[unrouted]); yes {
+		f[unrouted] = "true"
+	} else {
+		delete(f, unrouted)
 	}
 	for _, name := range []string{"since", "until"} {
 		if t, ok := instant(f[name], now); ok {
@@ -73,25 +81,39 @@ func (f Filter) Address() string {
 func (f Filter) Flags() string {
 	var b strings.Builder
 	for _, name := range filterFields {
-		if f[name] != "" {
+		switch {
+		case f[name] == "":
+		case name == unrouted:
+			b.WriteString(" --" + name)
+		default:
 			b.WriteString(" --" + name + " " + quoted(f[name]))
 		}
 	}
 	return b.String()
 }
 
+// Nowhere reports whether the filter chooses what was delivered nowhere: to have it delivered a destination is named, which is not
+// one that chooses events.
+func (f Filter) Nowhere() bool {
+	return f[unrouted] != "" && (f["state"] == "" || f["state"] == "done") && f["error"] == "" && f["status"] == ""
+}
+
 // Words says in a sentence what the filter chooses.
 func (f Filter) Words() string {
+	all := "All events"
+	if f[unrouted] != "" {
+		all += " that no route wanted"
+	}
 	var words []string
 	for _, name := range filterFields {
-		if f[name] != "" {
+		if f[name] != "" && name != unrouted && !(name == "destination" && f.Nowhere()) {
 			words = append(words, name+" "+f[name])
 		}
 	}
 	if len(words) == 0 {
-		return "All events"
+		return all
 	}
-	return "All events with " + strings.Join(words, ", ")
+	return all + " with " + strings.Join(words, ", ")
 }
 
 // body returns the filter as the API takes it in a body.
@@ -101,6 +123,9 @@ func (f Filter) body() map[string]any {
 		body[name] = text
 		if n, err := strconv.Atoi(text); name == "status" && err == nil {
 			body[name] = n
+		}
+		if name == unrouted {
+			body[name] = true
 		}
 	}
 	return body
@@ -126,7 +151,7 @@ func (eventsView) Kinds() []string { return []string{"duplicate", "conflict", "r
 
 // Special reports whether a field of the filter is set that most do not need.
 func (v eventsView) Special() bool {
-	return slices.ContainsFunc([]string{"until", "seen", "error", "status", "field"}, func(name string) bool { return v.Filter[name] != "" })
+	return slices.ContainsFunc([]string{"until", "seen", "error", "status", "field", unrouted}, func(name string) bool { return v.Filter[name] != "" })
 }
 
 // Covers says what the list covers.
