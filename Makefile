@@ -64,6 +64,9 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 # What only computes is left out of what the race detector watches: SQLite and the C library beneath it, as translated from C,
 # cost four times their own time there, and elliptic curves and RSA five times theirs. The driver above the one, the packages
 # above the others, and everything that calls those, are watched. Programs that tests build are built likewise.
+#
+# With -trimpath, what was compiled in one folder serves in the next, such as a new clone. Modules of their own would share
+# less with this one by that.
 UNWATCHED = modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory crypto/internal/fips140/nistec/... crypto/internal/fips140/bigmod
 WATCHED = $(UNWATCHED:%=-gcflags=%=-race=false)
 
@@ -73,7 +76,7 @@ test: servers vetted ## everything CI checks
 # The tests of modules of their own run beside the rest, one after the other. Many tests wait for a disk, a server or a time
 # limit, so that more packages than there are cores take turns.
 .PHONY: race unraced others
-race: export GOFLAGS = $(WATCHED)
+race: export GOFLAGS = $(WATCHED) -trimpath
 race: # the packages that take longest begin first, so that the end does not wait for one of them; they have been vetted
 	go test -race -vet=off -p $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
 others: export CGO_ENABLED = 0
@@ -83,13 +86,13 @@ others: build oracle examples adapters browser
 check: vetted staticcheck ## formatting, module file, vet, staticcheck
 
 .PHONY: vetted staticcheck
-vetted: export GOFLAGS = $(WATCHED) -race
+vetted: export GOFLAGS = $(WATCHED) -trimpath -race
 vetted:
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
 	go mod verify
 	go vet ./...
 
-staticcheck: export GOFLAGS = $(WATCHED) -race
+staticcheck: export GOFLAGS = $(WATCHED) -trimpath -race
 staticcheck:
 	GOFLAGS= CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install $(STATICCHECK)
 	./bin/staticcheck ./...

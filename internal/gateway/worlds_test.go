@@ -90,6 +90,19 @@ func (w *world) look() (o api.Overview) {
 	return o
 }
 
+// recorded waits until what was delivered is on record.
+func (w *world) recorded() {
+	w.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		if o := w.look(); len(o.Destinations) > 0 && o.Destinations[0].Backlog == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatal("what was delivered is not on record")
+		}
+	}
+}
+
 // settles waits until page one begins with an alert of the rule, and checks its words and its first action.
 func (w *world) settles(rule, words, action string) api.Overview {
 	w.Helper()
@@ -246,6 +259,7 @@ func TestWorlds(t *testing.T) {
 			w := newWorld(t, nil)
 			w.send("e", 1, 200)
 			w.sink.awaitIDs(t, ids("e", 1))
+			w.recorded() // or there would be nothing to clean up: what is open stays
 			db, err := sql.Open("sqlite", w.cfg.Store.DSN)
 			if err != nil {
 				t.Fatal(err)
@@ -285,8 +299,7 @@ func TestWorlds(t *testing.T) {
 			w := newWorld(t, func(c *config.Config) { c.Store = postgresStore(t) })
 			w.send("e", 1, 200)
 			w.sink.awaitIDs(t, ids("e", 1))
-			for o := w.look(); len(o.Destinations) == 0 || o.Destinations[0].Backlog > 0; o = w.look() { // what is done has to be on record before nothing can be
-			}
+			w.recorded() // before nothing can be
 			w.sql("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$",
 				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 			o := w.settles("store_unwritable", "read-only", "hookonce doctor")
