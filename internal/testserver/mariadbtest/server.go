@@ -65,7 +65,8 @@ func (s *server) init() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(path, "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal",
+	// A server removes what others have in a common temporary folder when it begins.
+	cmd := exec.Command(path, "--no-defaults", "--datadir="+s.data(), "--tmpdir="+s.dir, "--auth-root-authentication-method=normal",
 		"--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=8M")
 	if err := serverUser.Run(cmd); err != nil {
 		return err
