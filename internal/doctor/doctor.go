@@ -50,22 +50,13 @@ type Patient struct {
 // serves reports whether a gateway is looked at, and not a program with the library.
 func (p Patient) serves() bool { return len(p.Config.Sources) > 0 }
 
-// modes are those in which sources of the gateway are.
-func (p Patient) modes() map[string]bool {
-	modes := make(map[string]bool)
+// sources are the modes of those that the gateway has, by their names.
+func (p Patient) sources() map[string]string {
+	modes := make(map[string]string)
 	for _, s := range p.Config.Sources {
-		modes[s.Mode] = true
+		modes[s.Name] = s.Mode
 	}
 	return modes
-}
-
-// sources are the names of those that the gateway has.
-func (p Patient) sources() map[string]bool {
-	names := make(map[string]bool)
-	for _, s := range p.Config.Sources {
-		names[s.Name] = true
-	}
-	return names
 }
 
 // destinations are the names of those that the gateway delivers to.

@@ -87,7 +87,6 @@ func TestSecretsThatEnd(t *testing.T) {
 		}
 		return all
 	}
-	const day = 24 * time.Hour
 	follows := func(end, begin time.Duration) []settings.Secret {
 		all := until(end, 0)
 		all[1].From = now.Add(begin)

@@ -60,7 +60,7 @@ func openPostgres(p Patient) (*server, error) {
 	db.SetMaxOpenConns(1)
 	return &server{dsn: p.Config.Store.DSN, conn: &asked, store: &store{
 		db: db, dialect: ddl.Postgres, schema: p.Config.Schema, prefix: prefix, now: p.Now,
-		serves: p.serves(), creates: p.Config.Migrate, modes: p.modes(), sources: p.sources(), names: p.destinations(),
+		serves: p.serves(), creates: p.Config.Migrate, sources: p.sources(), names: p.destinations(),
 		cell: p.Config.Cell, cellsMap: int64(p.Config.CellsMap), placeholder: "$1::timestamptz", at: func(t time.Time) any { return t },
 	}}, nil
 }
@@ -343,10 +343,10 @@ func (s *server) wanted() (rights string) {
 		{"reconcile_marks", "SELECT,INSERT,UPDATE"},
 		{"kept_bodies,kept_attempts", "SELECT,DELETE"},
 	}
-	if s.modes[config.Observe] {
+	if s.runs(config.Observe) {
 		all = append(all, struct{ tables, verbs string }{"observations", "SELECT,INSERT,DELETE"})
 	}
-	if s.modes[config.Idempotent] {
+	if s.runs(config.Idempotent) {
 		all = append(all, struct{ tables, verbs string }{"claims,responses", "SELECT,INSERT,UPDATE,DELETE"})
 	}
 	var parts []string

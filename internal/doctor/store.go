@@ -12,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/ddl"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // store is an open database with what differs between kinds of them.
@@ -19,12 +20,11 @@ type store struct {
 	db      *sql.DB
 	dialect ddl.Dialect
 	schema  string
-	prefix  string          // of the tables
-	serves  bool            // a gateway uses it, not only programs with the library
-	creates bool            // a gateway that uses it makes the tables at its start
-	modes   map[string]bool // of its sources
-	sources map[string]bool // their names
-	names   map[string]bool // of its destinations
+	prefix  string            // of the tables
+	serves  bool              // a gateway uses it, not only programs with the library
+	creates bool              // a gateway that uses it makes the tables at its start
+	sources map[string]string // the modes of its sources, by their names
+	names   map[string]bool   // of its destinations
 	now     func() time.Time
 	// cell is the cell that the gateway belongs to, and cellsMap the number of its map in the file; empty: there are none.
 	cell     string
@@ -32,6 +32,11 @@ type store struct {
 	// at is a time as the tables have it; placeholder stands for the first argument.
 	at          func(time.Time) any
 	placeholder string
+}
+
+// runs reports whether a source of the gateway is in the mode.
+func (s *store) runs(mode string) bool {
+	return slices.Contains(slices.Collect(maps.Values(s.sources)), mode)
 }
 
 // examineStore opens the store and asks it. A store that cannot be reached is one finding.
@@ -157,22 +162,28 @@ func deliveries(ctx context.Context, s *store) ([]Finding, error) {
 }
 
 // lately is for how long a copy of what came under an old name may still come.
-const lately = 30 * 24 * time.Hour
+const lately = 30 * day
+
+const day = 24 * time.Hour
+
+// cameSQL asks of each source whether events came under keys of it lately: what it had before it could be renamed.
+const cameSQL = `SELECT source, max(CASE WHEN what = 'accepted' AND hour >= {time} THEN 1 ELSE 0 END) FROM {tables}tally_hours
+	WHERE what IN ('received', 'accepted', 'unkeyed', 'unprotected', 'copies', 'conflicts') GROUP BY source ORDER BY source`
 
 // sources finds a source that may have been given another name, under which no copy would be recognised: one that had events
-// lately is not configured, and one that is never had any.
+// with keys lately is not configured, and one that is, and keeps keys, had nothing as long as counts are kept.
 func sources(ctx context.Context, s *store) ([]Finding, error) {
 	if !s.serves || !s.migrated(ctx) {
 		return nil, nil
 	}
-	rows, err := s.db.QueryContext(ctx, s.fill(`SELECT source, max(CASE WHEN hour >= {time} THEN 1 ELSE 0 END) FROM {tables}tally_hours
-		WHERE what = 'accepted' GROUP BY source ORDER BY source`), s.at(s.now().Add(-lately)))
+	rows, err := s.db.QueryContext(ctx, s.fill(cameSQL), s.at(s.now().Add(-lately)))
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	var gone []string
 	fresh := maps.Clone(s.sources)
+	maps.DeleteFunc(fresh, func(_, mode string) bool { return mode != config.Async && mode != config.Sync })
 	for rows.Next() {
 		var name string
 		var recent bool
@@ -180,7 +191,7 @@ func sources(ctx context.Context, s *store) ([]Finding, error) {
 			return nil, err
 		}
 		delete(fresh, name)
-		if recent && !s.sources[name] {
+		if _, is := s.sources[name]; recent && !is {
 			gone = append(gone, name)
 		}
 	}
@@ -191,7 +202,8 @@ func sources(ctx context.Context, s *store) ([]Finding, error) {
 		return one(good("none looks as if it had been renamed"))
 	}
 	return one(doubt("if it is the same source, give it its old name back: under another one copies of what it had count as new, and their work is done again; if not, nothing",
-		"%s had events in the last 30 days, and no source has this name; %s had none yet", strings.Join(gone, ", "), strings.Join(slices.Sorted(maps.Keys(fresh)), ", ")))
+		"%s had events in the last %d days, and no source has this name; %s had none in the last %d days",
+		strings.Join(gone, ", "), lately/day, strings.Join(slices.Sorted(maps.Keys(fresh)), ", "), tally.KeepHours/day))
 }
 
 // destinations finds work that no gateway with this configuration would do, as after a name was changed.

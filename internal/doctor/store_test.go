@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/schema"
@@ -58,7 +60,6 @@ func TestDestinationsThatAreGone(t *testing.T) {
 // A name that the configuration has instead of another is told of, because the keys of its copies count as new.
 func TestSourcesThatWereRenamed(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	const day = 24 * time.Hour
 	for driver, o := range map[string]struct {
 		dsn         func() string
 		dialect     schema.Dialect
@@ -79,7 +80,7 @@ func TestSourcesThatWereRenamed(t *testing.T) {
 			}
 			prefix, _ := ddl.Prefix(o.dialect, "")
 			s := &store{db: db, dialect: o.dialect, prefix: prefix, serves: true, now: func() time.Time { return now }, at: o.at, placeholder: o.placeholder}
-			accepted := func(what, source string, ago time.Duration) {
+			count := func(what, source string, ago time.Duration) {
 				t.Helper()
 				row := strings.NewReplacer("$1::timestamptz", "$1").Replace(s.fill("INSERT INTO {tables}tally_hours (hour, source, destination, what, n) VALUES ({time}, '" + source + "', '', '" + what + "', 7)"))
 				if _, err := db.ExecContext(t.Context(), row, o.at(now.Add(-ago).Truncate(time.Hour))); err != nil {
@@ -88,9 +89,10 @@ func TestSourcesThatWereRenamed(t *testing.T) {
 			}
 			look := func(level Level, text string, names ...string) {
 				t.Helper()
-				s.sources = map[string]bool{}
+				s.sources = map[string]string{}
 				for _, name := range names {
-					s.sources[name] = true
+					name, mode, _ := strings.Cut(name, " in mode ")
+					s.sources[name] = cmp.Or(mode, config.Async)
 				}
 				found := check[*store]{"sources", sources}.run(t.Context(), s)
 				expect(t, found, map[string]Level{"sources": level})
@@ -99,18 +101,36 @@ func TestSourcesThatWereRenamed(t *testing.T) {
 				}
 			}
 			look(OK, "none looks", "shop", "hub") // a first start
-			accepted("accepted", "shop", 29*day)
-			accepted("accepted", "shop", day)
-			accepted("accepted", "hub", 29*day)
-			accepted("accepted", "old", 40*day)
-			accepted("app:accepted", "library", day)
-			accepted("rejected:signature", "attacked", day)
+			count("accepted", "shop", 29*day)
+			count("accepted", "shop", day)
+			count("accepted", "hub", 29*day)
+			count("accepted", "old", 40*day)
+			count("app:accepted", "library", day)
+			count("rejected:signature", "attacked", day)
 			look(OK, "none looks", "shop", "hub")
 			look(OK, "none looks", "shop")                // one was removed
 			look(OK, "none looks", "shop", "hub", "paid") // one was added
-			look(Warning, "hub had events in the last 30 days, and no source has this name; paid had none yet", "shop", "paid")
-			look(Warning, "hub, shop had events in the last 30 days, and no source has this name; library, paid had none yet", "paid", "library")
+			look(Warning, "hub had events in the last 30 days, and no source has this name; paid had none in the last 100 days", "shop", "paid")
+			look(Warning, "hub, shop had events in the last 30 days, and no source has this name; library, paid had none in the last 100 days", "paid", "library")
+			look(Warning, "; attacked, paid had none in", "shop", "attacked", "paid in mode sync")
 			look(OK, "none looks", "shop", "old", "hub")
+			// These never have events under keys, whatever they are called.
+			look(OK, "none looks", "shop", "charges in mode idempotency", "watched in mode observe")
+			look(OK, "none looks", "shop", "hub in mode observe", "paid")
+			// One that got something has had its name for long, even if none of it was new under a key.
+			for _, what := range []string{"received", "unkeyed", "unprotected", "copies", "conflicts"} {
+				count(what, what, day)
+				look(OK, "none looks", "shop", what)
+				look(OK, "none looks", "shop", "hub", "paid") // and has no keys that could be lost
+			}
+			// What the sender's list has, and nothing brought, is what a new name misses.
+			count("missing", "listed", day)
+			look(Warning, "; listed had none", "shop", "listed")
+			// Programs with the library have no sources.
+			s.serves = false
+			if found, err := sources(t.Context(), s); found != nil || err != nil {
+				t.Errorf("a program with the library is told of %+v (%v)", found, err)
+			}
 		})
 	}
 }
