@@ -56,7 +56,7 @@ func TestReplayOne(t *testing.T) {
 	if got := ask("done", map[string]any{"reason": "again", "force": true}, 200); got["forced"] != 1.0 {
 		t.Errorf("by force: %v", got)
 	}
-	if got := ask("done", map[string]any{"reason": "there, too", "force": true, "destination": "audit"}, 200); got["forced"] != 1.0 {
+	if got := ask("done", map[string]any{"reason": "there, too", "force": true, "destination": "audit"}, 200); got["deliveries"] != 1.0 || got["forced"] != 0.0 {
 		t.Errorf("where it never was: %v", got)
 	}
 	ask("nothing", reason, http.StatusNotFound)
@@ -97,7 +97,7 @@ func TestReplayWithoutAttempts(t *testing.T) {
 	if text := got["detail"].(string); !strings.Contains(text, "retention.attempts") || strings.Contains(text, "with force") {
 		t.Errorf("by force: %s", text)
 	}
-	if got := r.post("/api/v1/events/billing/old/replay", map[string]any{"reason": "x", "force": true, "destination": "audit"}, 200); got["forced"] != 1.0 {
+	if got := r.post("/api/v1/events/billing/old/replay", map[string]any{"reason": "x", "force": true, "destination": "audit"}, 200); got["deliveries"] != 1.0 || got["forced"] != 0.0 {
 		t.Errorf("to a destination: %v", got)
 	}
 }

@@ -131,7 +131,7 @@ func (r *Replay) Due(n int, resource string) time.Time {
 type Replayed struct {
 	Events     int // that were looked at
 	Deliveries int // that begin again, or would
-	Forced     int // those of them that were done
+	Forced     int // those of them that were done; what is delivered for the first time is none
 	Open       int // deliveries that were left alone because they are pending or processing
 	// Looked are these events, by identifier.
 	Looked []Named
@@ -197,7 +197,6 @@ func (r *Replay) Plan(found []Candidate, n int) *Plan {
 		r.plan(p, c, n)
 	}
 	p.Deliveries = len(p.Redrive) + len(p.Create)
-	p.Forced = len(p.Create)
 	return p
 }
 
@@ -235,6 +234,9 @@ func (r *Replay) plan(p *Plan, c Candidate, n int) {
 		case again && !c.HasBody:
 			gone = true
 		case again:
+			if d.State == Done && !fresh {
+				p.Forced++
+			}
 			r.begin(p, c, d, n+len(p.Redrive)+len(p.Create))
 		}
 	}

@@ -280,19 +280,19 @@ var forceCases = []testCase{
 		gone, there := c.entry("gone", to()), c.entry("there", to())
 		c.fresh(c.entry("a", to()), c.entry("b", to(), func(e *journal.Record) { e.Source = "orders" }), gone, there)
 		c.done("delivered")
-		c.replays(c.asked(journal.Filter{Destination: "app"}, only(there.ID), force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
+		c.replays(c.asked(journal.Filter{Destination: "app"}, only(there.ID), force), journal.Replayed{Events: 1, Deliveries: 1})
 		c.finish1(c.outcome(c.take1("there"), journal.Done), true)
 		c.f.DropBody(c, gone.ID)
 		unrouted := journal.Filter{Unrouted: true, Destination: "app"}
 		lost := []journal.Named{{EventID: gone.ID, Source: "billing", Key: "gone"}}
 		c.replays(c.asked(unrouted), journal.Replayed{})
 		c.replays(c.asked(journal.Filter{Unrouted: true}, force), journal.Replayed{Events: 4, Gone: lost})
-		c.replays(c.asked(unrouted, force, dryRun), journal.Replayed{Events: 4, Deliveries: 2, Forced: 2, Gone: lost})
+		c.replays(c.asked(unrouted, force, dryRun), journal.Replayed{Events: 4, Deliveries: 2, Gone: lost})
 		orders := unrouted
 		orders.Source = "orders"
-		c.replays(c.asked(orders, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
+		c.replays(c.asked(orders, force), journal.Replayed{Events: 1, Deliveries: 1})
 		c.states("app of b: pending")
-		c.replays(c.asked(unrouted, force), journal.Replayed{Events: 4, Deliveries: 1, Forced: 1, Open: 1, Gone: lost})
+		c.replays(c.asked(unrouted, force), journal.Replayed{Events: 4, Deliveries: 1, Open: 1, Gone: lost})
 		for _, w := range c.takeKeys(10, "a", "b") {
 			if !w.Forced || w.Destination != "app" || w.Origin != journal.OriginReplayed {
 				c.Errorf("%s goes to %s, forced %v, %v", w.Key, w.Destination, w.Forced, w.Origin)
@@ -311,7 +311,7 @@ var forceCases = []testCase{
 		c.replays(c.asked(journal.Filter{Destination: "audit"}, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
 		c.states("audit of evt_1: pending")
 		c.replays(c.asked(journal.Filter{Destination: "other"}, only(e.ID)), journal.Replayed{Events: 1})
-		c.replays(c.asked(journal.Filter{Destination: "other"}, only(e.ID), force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
+		c.replays(c.asked(journal.Filter{Destination: "other"}, only(e.ID), force), journal.Replayed{Events: 1, Deliveries: 1})
 		c.states("audit of evt_1: pending", "other of evt_1: pending")
 	}},
 	{"only done ones, if the state says so", func(c *suite) {

@@ -79,7 +79,8 @@ func (s *Store) replay(ctx context.Context, tx pgx.Tx, r journal.Replay, limit i
 	if err != nil {
 		return journal.Replayed{}, err
 	}
-	plan.Audit, plan.Deliveries, plan.Forced = audit.ID, redriven+created, created
+	plan.Audit, plan.Deliveries = audit.ID, redriven+created
+	plan.Forced = min(plan.Forced, created) // those that are made are all for the first time, or none is
 	_, err = tx.Exec(ctx, s.in(`UPDATE {{.}}audits SET affected = affected + $2 WHERE id = $1`), audit.ID, plan.Deliveries)
 	return plan.Replayed, err
 }
