@@ -55,6 +55,7 @@ func TestBadQuestions(t *testing.T) {
 	for path, location := range map[string]string{
 		"/api/v1/events?state=lost":                                            "query.state",
 		"/api/v1/events?seen=unkeyed":                                          "query.seen",
+		"/api/v1/events?unrouted=yes":                                          "query.unrouted",
 		"/api/v1/events?limit=0":                                               "query.limit",
 		"/api/v1/events?limit=201":                                             "query.limit",
 		"/api/v1/events?limit=x":                                               "query.limit",

@@ -200,6 +200,8 @@ func check(r *journal.Replay) error {
 		return invalid("body.force", "what is chosen by its error or status is not done, and begins again without force", true)
 	case r.Unrouted && r.State == "" && !r.ByError() && !r.Force:
 		return invalid("body.force", "what no route wanted is done, and is delivered only with force", false)
+	case r.Unrouted && r.State == journal.Done:
+		return invalid("body.filter.state", "what no route wanted is delivered where it never was, whatever became of it elsewhere; leave the state out", r.State)
 	case r.Unrouted && r.Done() && r.Destination == "":
 		return invalid("body.filter.destination", "what no route wanted has no destination of its own; name the one that it is to go to", nil)
 	case r.State == journal.Done && !r.Force:

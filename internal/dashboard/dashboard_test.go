@@ -359,15 +359,74 @@ func TestWhatNoRouteWanted(t *testing.T) {
 	}
 	form.Set("step", "do")
 	form.Set("reason", "the route had a slip")
-	serve(d, request("POST", "/replay", form))
-	for i, call := range a.Calls() {
-		if !strings.Contains(call, `"filter":{"destination":"ledger","source":"billing","unrouted":true}`) || !strings.Contains(call, `"force":true`) {
-			t.Errorf("call %d is %s", i, call)
+	done := serve(d, request("POST", "/replay", form))
+	if text := done.Body.String(); done.Code != http.StatusOK || !strings.Contains(text, "<h1>Delivered again</h1>") || !strings.Contains(text, "All events that no route wanted with source billing, to ledger.") {
+		t.Errorf("the page says %d %s", done.Code, text)
+	}
+	const call = `/api/v1/replay {"dry_run":%s,"filter":{"destination":"ledger","source":"billing","unrouted":true},"force":true,"rate":0,"reason":"%s"}`
+	if calls, want := a.Calls(), []string{fmt.Sprintf(call, "true", "counting"), fmt.Sprintf(call, "false", "the route had a slip")}; !slices.Equal(calls, want) {
+		t.Errorf("the calls are %q, want %q", calls, want)
+	}
+}
+
+// A form has those delivered that the list shows. Of what no route wanted it has delivered what was not at the destination yet,
+// whatever else became of it: where the list shows others there is no form, and a way to the list that has one.
+func TestFormIsAboutTheList(t *testing.T) {
+	d := dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Trouble})
+	for query, want := range map[string]string{
+		"":                              "<p>All events whose deliveries are failed or dead, not just those on this page.",
+		"state=dead":                    "<p>All events with state dead, not just",
+		"state=done":                    "<p>All events with state done, and what is done of those that have more open, not just",
+		"state=done&destination=ledger": "<p>All events with state done, destination ledger, not just",
+		"unrouted=true":                 "<p>All events that no route wanted, not just those on this page, to a destination where they were not delivered yet.",
+		"unrouted=1&type=invoice.*":     "<p>All events that no route wanted with type invoice.*, not just those on this page, to a destination",
+		"unrouted=true&state=failed":    "<p>All events that no route wanted with state failed, not just those on this page. They",
+		"unrouted=true&error=dns&destination=mail":  "<p>All events that no route wanted with destination mail, error dns whose deliveries are failed or dead, not just",
+		"unrouted=true&destination=ledger":          `<a href="/events?unrouted=true">Take them out`,
+		"unrouted=true&state=done&source=shop":      `<a href="/events?source=shop&amp;unrouted=true">Take them out`,
+		"unrouted=true&state=done&destination=mail": `<a href="/events?unrouted=true">Take them out`,
+	} {
+		text := serve(d, request("GET", "/events?"+query, nil)).Body.String()
+		_, panel, _ := strings.Cut(text, `class="panel"`)
+		form := strings.Contains(text, `<form method="post" action="/replay"`)
+		if !strings.Contains(panel, want) || form == strings.Contains(want, "Take them out") || strings.Contains(panel, "selected") {
+			t.Errorf("%s: a form: %t, %s; want %s", query, form, panel, want)
 		}
 	}
-	for _, no := range []string{"", "false", "perhaps"} {
-		if text := serve(d, request("GET", "/events?unrouted="+no, nil)).Body.String(); strings.Contains(text, "--unrouted") || strings.Contains(text, "All events that no route") {
-			t.Errorf("unrouted=%s is taken for yes", no)
+}
+
+// What is neither yes nor no is refused: were it dropped, more would be chosen than somebody asks for.
+func TestUnroutedIsYesOrNo(t *testing.T) {
+	told := &dashboardtest.API{World: dashboardtest.Trouble}
+	var asked string
+	d := dashboard.New(dashboard.Options{
+		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/api/v1/events" {
+				asked = r.URL.Query().Get("unrouted")
+			}
+			told.ServeHTTP(w, r)
+		}),
+		Guard: api.NewGuard(nil, api.GuardOptions{}),
+	})
+	for text, want := range map[string]string{
+		"": "", "false": "", "0": "", "true": "true", "1": "true", " True ": "true", "yes": `"yes"`, "on": `"on"`, "perhaps": `"perhaps"`,
+	} {
+		asked = "nothing"
+		list := serve(d, request("GET", "/events?unrouted="+url.QueryEscape(text), nil)).Body.String()
+		if asked != strings.Trim(want, `"`) {
+			t.Errorf("unrouted=%s: the list is asked for %q", text, asked)
+		}
+		if yes := want == "true"; strings.Contains(list, "--unrouted<") != yes || strings.Contains(list, "All events that no route wanted") != yes ||
+			strings.Contains(list, `<option value="true" selected>no route did`) != yes {
+			t.Errorf("unrouted=%s: the page says %s", text, list)
+		}
+		serve(d, request("POST", "/replay", url.Values{"unrouted": {text}, "force": {"true"}, "destination": {"ledger"}}))
+		filter := `"filter":{"destination":"ledger"},`
+		if want != "" {
+			filter = `"filter":{"destination":"ledger","unrouted":` + want + `},`
+		}
+		if calls := told.Calls(); !strings.Contains(calls[len(calls)-1], filter) {
+			t.Errorf("unrouted=%s: the replay is asked for with %s, want %s", text, calls[len(calls)-1], filter)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -32,9 +33,11 @@ func readFilter(values url.Values, now time.Time) Filter {
 			f[name] = text
 		}
 	}
-	if yes, _ := strconv.ParseBool(f[unrouted]); yes {
+	switch yes, err := strconv.ParseBool(f[unrouted]); {
+	case err != nil: // not there, or for the API to refuse
+	case yes:
 		f[unrouted] = "true"
-	} else {
+	default:
 		delete(f, unrouted)
 	}
 	for _, name := range []string{"since", "until"} {
@@ -83,7 +86,7 @@ func (f Filter) Flags() string {
 	for _, name := range filterFields {
 		switch {
 		case f[name] == "":
-		case name == unrouted:
+		case name == unrouted && f.Unrouted():
 			b.WriteString(" --" + name)
 		default:
 			b.WriteString(" --" + name + " " + quoted(f[name]))
@@ -92,21 +95,38 @@ func (f Filter) Flags() string {
 	return b.String()
 }
 
-// Nowhere reports whether the filter chooses what was delivered nowhere: to have it delivered a destination is named, which is not
-// one that chooses events.
+// Unrouted reports whether the filter chooses among events that no route wanted.
+func (f Filter) Unrouted() bool { return f[unrouted] == "true" }
+
+// Nowhere reports whether a replay delivers what no route wanted, to the destination that is named, where it never was: whatever
+// is open of it elsewhere, or went elsewhere.
 func (f Filter) Nowhere() bool {
-	return f[unrouted] != "" && (f["state"] == "" || f["state"] == "done") && f["error"] == "" && f["status"] == ""
+	return f.Unrouted() && f["state"] == "" && f["error"] == "" && f["status"] == ""
+}
+
+// Wider returns the filter without what such a replay cannot choose events by: that nothing of them is open, and where they went.
+// Nil: it has nothing of that, or a replay does something else.
+func (f Filter) Wider() Filter {
+	wider := maps.Clone(f)
+	delete(wider, "destination")
+	if wider["state"] == "done" {
+		delete(wider, "state")
+	}
+	if !wider.Nowhere() || len(wider) == len(f) {
+		return nil
+	}
+	return wider
 }
 
 // Words says in a sentence what the filter chooses.
 func (f Filter) Words() string {
 	all := "All events"
-	if f[unrouted] != "" {
+	if f.Unrouted() {
 		all += " that no route wanted"
 	}
 	var words []string
 	for _, name := range filterFields {
-		if f[name] != "" && name != unrouted && !(name == "destination" && f.Nowhere()) {
+		if f[name] != "" && !(name == unrouted && f.Unrouted()) && !(name == "destination" && f.Nowhere()) {
 			words = append(words, name+" "+f[name])
 		}
 	}
@@ -114,6 +134,19 @@ func (f Filter) Words() string {
 		return all
 	}
 	return all + " with " + strings.Join(words, ", ")
+}
+
+// Again says of which of their deliveries a replay takes care, after [Filter.Words].
+func (f Filter) Again() string {
+	switch {
+	case f.Nowhere():
+		return ""
+	case f["state"] == "":
+		return " whose deliveries are failed or dead"
+	case f["state"] == "done" && f["destination"] == "": // which are listed if nothing else of them is open
+		return ", and what is done of those that have more open"
+	}
+	return ""
 }
 
 // body returns the filter as the API takes it in a body.
@@ -124,7 +157,7 @@ func (f Filter) body() map[string]any {
 		if n, err := strconv.Atoi(text); name == "status" && err == nil {
 			body[name] = n
 		}
-		if name == unrouted {
+		if name == unrouted && f.Unrouted() {
 			body[name] = true
 		}
 	}
