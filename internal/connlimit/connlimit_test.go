@@ -152,6 +152,16 @@ func (r *rig) await(what string, ok func() bool) {
 	}
 }
 
+// receive waits until something came.
+func (r *rig) receive(what string, from <-chan struct{}) {
+	r.Helper()
+	select {
+	case <-from:
+	case <-time.After(patience):
+		r.Fatalf("%s: did not come true; %d are open, %v were cut and %v refused", what, r.Open(), r.cut, r.refused)
+	}
+}
+
 // holds are ways to keep a connection without a request that is worked on.
 var holds = map[string]string{
 	"silent":         "",
@@ -184,7 +194,7 @@ func TestHoldersKeepNobodyOut(t *testing.T) {
 				hold := func(from string) {
 					r.say(from, text)
 					if strings.Contains(text, "\r\n\r\n") {
-						<-began
+						r.receive("what a holder sent is worked on", began)
 						settled()
 					}
 				}
@@ -197,7 +207,7 @@ func TestHoldersKeepNobodyOut(t *testing.T) {
 						if got := r.ask(from, post); got != http.StatusOK {
 							t.Errorf("request %d of %s was answered %d", i, from, got)
 						}
-						<-began
+						r.receive("a sender's request is worked on", began)
 						settled()
 					}
 					if n := r.Open(); n > most {
@@ -214,6 +224,48 @@ func TestHoldersKeepNobodyOut(t *testing.T) {
 					t.Errorf("one address has %d connections, more than %d", r.Open(), each)
 				}
 			})
+		}
+	}
+}
+
+// Of more complete requests at once than there may be connections as many are worked on and answered as there may be, and the
+// others turned away. When these are over, it is as if there had been no others.
+func TestBurst(t *testing.T) {
+	const most = 24
+	release := make(chan struct{})
+	r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: most, PerAddress: most}}, func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		<-release
+	})
+	var burst []net.Conn
+	for i := range 3 * most {
+		c := r.dial(fmt.Sprintf("127.0.1.%d", 1+i))
+		io.WriteString(c, []string{post, get, get, get}[i%4]) // which fails where it was turned away
+		burst = append(burst, c)
+	}
+	r.await("as many as there may be are worked on, and the others turned away", func() bool {
+		if n := r.Open(); n > most {
+			t.Fatalf("%d connections, more than %d", n, most)
+		}
+		return r.Working() == most && r.of(r.refused, connlimit.ByListener)+r.of(r.cut, connlimit.ByListener) == 2*most
+	})
+	close(release)
+	fine := 0
+	for _, c := range burst {
+		if answer(c) == http.StatusOK {
+			fine++
+		}
+	}
+	if fine != most {
+		t.Errorf("%d were answered 200, want %d", fine, most)
+	}
+	for i := range 2 * most {
+		r.await("it is the peers' turn", func() bool { return r.Working() == 0 })
+		if got := r.ask("127.0.0.9", post); got != http.StatusOK {
+			t.Errorf("request %d after the burst was answered %d", i, got)
+		}
+		if n := r.Open(); n > most {
+			t.Errorf("%d connections, more than %d", n, most)
 		}
 	}
 }
@@ -310,7 +362,7 @@ func TestWorkIsNotCut(t *testing.T) {
 			request = get
 		}
 		working = append(working, r.say(fmt.Sprintf("127.0.0.%d", i+1), request))
-		<-began
+		r.receive("a request is worked on", began)
 	}
 	for _, from := range []string{"127.0.0.9", "127.0.0.1"} {
 		c := r.dial(from)
@@ -343,7 +395,7 @@ func TestSlowReaders(t *testing.T) {
 	})
 	for range most {
 		r.say("127.0.1.1", "GET /large HTTP/1.1\r\nHost: gw.test\r\n\r\n")
-		<-began
+		r.receive("an answer begins", began)
 	}
 	r.await("a sender gets in", func() bool { return r.ask("127.0.0.9", get) == 200 })
 }
@@ -459,12 +511,12 @@ func TestGroups(t *testing.T) {
 	slow := strings.Replace(post, "POST /", "POST /slow", 1)
 	for i := range each { // to make room for the complete ones
 		r.say(fmt.Sprintf("127.0.1.%d", i), strings.Replace(holds["half a body"], "POST /", "POST /slow", 1))
-		<-joined // one that came after the complete ones would find no room
+		r.receive("half a request is in the group", joined) // one that came after the complete ones would find no room
 	}
 	var working []net.Conn
 	for i := range each {
 		working = append(working, r.say(fmt.Sprintf("127.0.2.%d", i), slow))
-		<-began
+		r.receive("a complete request is worked on", began)
 	}
 	for range 2 * most {
 		if got := r.ask("127.0.1.1", slow); got != 503 {

@@ -34,8 +34,10 @@ func TestFileTakenAway(t *testing.T) {
 	g := start(t, cfg)
 	insist(t, c, g, cfg.Sources[0], event("before"))
 	awaitRecord(t, g, "before")
-	for gauge(t, g, "hookonce_journal_held") > 0 { // the gateway has yet to be told that it is on record
-		<-time.After(time.Millisecond)
+	for deadline := time.Now().Add(patience); gauge(t, g, "hookonce_journal_held") > 0; <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("what is on record is still held: the gateway was not told of it")
+		}
 	}
 	if err := os.Rename(store.DSN, store.DSN+".away"); err != nil {
 		t.Fatal(err)
