@@ -188,6 +188,42 @@ func TestFailureOpensNobodyElsesClaim(t *testing.T) {
 	})
 }
 
+// Where the row does not tell any more that the claim is the attempt's, it stays done, and the error says that work may be lost.
+func TestChangeAfterTheHandlersCommitIsTold(t *testing.T) {
+	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
+		for name, change := range map[string]string{
+			"by others":                         "UPDATE hookonce.claims SET last_error = 'looked at' WHERE key = $1",
+			"before the commit, in a savepoint": "",
+		} {
+			_, err := store.Within(t.Context(), request(name), func(tx pgx.Tx, _ hookonce.Claim) error {
+				if change == "" {
+					part, err := tx.Begin(t.Context())
+					if err != nil {
+						return err
+					}
+					if _, err := part.Exec(t.Context(), "UPDATE hookonce.claims SET last_error = 'looked at' WHERE key = $1", name); err != nil {
+						return err
+					}
+					if err := part.Commit(t.Context()); err != nil {
+						return err
+					}
+				}
+				if _, err := tx.Exec(t.Context(), "COMMIT"); err != nil {
+					return err
+				}
+				if change != "" {
+					mustExec(t, pool, change, name)
+				}
+				return errDeclined
+			})
+			if !errors.Is(err, errDeclined) || !errors.Is(err, claimsql.ErrStays) || !errors.Is(err, hookonce.ErrTraceLost) || errors.Is(err, claimsql.ErrTorn) {
+				t.Errorf("%s: %v", name, err)
+			}
+			mustBe(t, store, name, hookonce.StateDone, "looked at")
+		}
+	})
+}
+
 // The store looks whatever way a statement went: through the connection, also that of rows, or rewritten.
 func TestUnseenEndsOfTheTransaction(t *testing.T) {
 	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {

@@ -169,8 +169,15 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error, torn *
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	if f.Forgets(c.Token) && !s.stands(ctx, torn) {
-		return cause
+	lost := func(err error) error { return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, explain(err)) }
+	if f.Forgets(c.Token) {
+		stands, err := s.stands(ctx, torn)
+		switch {
+		case err != nil:
+			return lost(err)
+		case !stands:
+			return cause
+		}
 	}
 	var pinned int64
 	if f.Pin {
@@ -191,8 +198,12 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error, torn *
 		})
 	}
 	err := s.again(ctx, leave)
-	if err != nil && s.stands(ctx, torn) { // without a trace the work would be lost
-		err = s.again(ctx, leave)
+	if stands := false; err != nil || !recorded {
+		if stands, _ = s.stands(ctx, torn); err == nil && stands {
+			err = claimsql.ErrStays
+		} else if stands { // without a trace the work would be lost
+			err = s.again(ctx, leave)
+		}
 	}
 	if err == nil && (f.Dead || f.Pin) && !recorded {
 		err = errGaveWay
@@ -201,22 +212,21 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error, torn *
 		cause = opening
 	}
 	if err != nil {
-		return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, explain(err))
+		return lost(err)
 	}
 	return cause
 }
 
-// stands reports whether the transaction was committed. Where that cannot be told it was not: the handler said that nothing was
-// done.
-func (s *Store) stands(ctx context.Context, number *int64) (stands bool) {
+// stands reports whether the handler committed the transaction.
+func (s *Store) stands(ctx context.Context, number *int64) (stands bool, err error) {
 	if number == nil {
-		return false
+		return false, nil
 	}
-	err := s.urgent(ctx, soon, func(on asker) (err error) {
+	err = s.urgent(ctx, soon, func(on asker) (err error) {
 		stands, err = committed(ctx, on, *number)
 		return err
 	})
-	return err == nil && stands
+	return stands, err
 }
 
 var errGaveWay = errors.New("the key belongs to another attempt by now")

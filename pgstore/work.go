@@ -134,11 +134,10 @@ func (w *work) committed(ctx context.Context) (bool, error) { return committed(c
 // committed reports whether the transaction with the number, which is over, was committed.
 func committed(ctx context.Context, on asker, number int64) (bool, error) {
 	var status string
-	err := on.QueryRow(ctx, claimsql.Status, number).Scan(&status)
-	if err == nil && status != "committed" && status != "aborted" {
-		err = fmt.Errorf("the server says that it is %s", status)
+	if err := on.QueryRow(ctx, claimsql.Status, number).Scan(&status); err != nil {
+		return false, err
 	}
-	return status == "committed", err
+	return claimsql.Committed(status)
 }
 
 // torn returns the number of the transaction, unless what is stored of the work is all of it.

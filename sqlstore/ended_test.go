@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
@@ -206,6 +208,40 @@ func TestAnErrorAfterTheHandlersCommit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where the row does not tell any more that the claim is the attempt's, it stays done, and the error says that work may be lost.
+func TestAChangeAfterTheHandlersCommitIsTold(t *testing.T) {
+	every(t, postgresConnections(), func(t *testing.T, f fixture) {
+		_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+			f.happen(t, tx)
+			must(t, tx.Commit())
+			exec(t, f.db, `UPDATE `+f.tables+`claims SET last_error = 'looked at'`)
+			return errDeclined
+		})
+		if !errors.Is(err, errDeclined) || !errors.Is(err, claimsql.ErrStays) || !errors.Is(err, hookonce.ErrTraceLost) || errors.Is(err, claimsql.ErrTorn) {
+			t.Errorf("error is %v", err)
+		}
+		f.left(t, hookonce.StateDone, "looked at")
+		f.happened(t, 1)
+	})
+}
+
+// A deadlock rolls the transaction back, and then a copy may have won; or a statement had committed before it. Where these look alike
+// nothing is acknowledged in silence.
+func TestADeadlockAfterACommitInPassingIsNoDuplicate(t *testing.T) {
+	every(t, mysqlConnections(), func(t *testing.T, f fixture) {
+		claim, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+			f.happen(t, tx)
+			_, err := tx.ExecContext(t.Context(), "CREATE TABLE IF NOT EXISTS passing (id INTEGER)")
+			must(t, err)
+			return &mysql.MySQLError{Number: 1213, Message: "Deadlock found when trying to get lock"}
+		})
+		if claim.Verdict != hookonce.Acquired || !errors.Is(err, claimsql.ErrAlike) || !errors.Is(err, hookonce.ErrTraceLost) {
+			t.Errorf("claim %v, error %v", claim.Verdict, err)
+		}
+		f.happened(t, 1)
+	})
 }
 
 // deferRefusal has the database refuse to commit the effect 'deferred'.

@@ -122,11 +122,10 @@ func unmarkPostgres(ctx context.Context, tx *sql.Tx, number int64) (intact bool,
 // https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT
 func committedPostgres(_ dialect, ctx context.Context, q querier, _ hookonce.Claim, number int64) (bool, error) {
 	var status string
-	err := q.QueryRowContext(ctx, claimsql.Status, number).Scan(&status)
-	if err == nil && status != "committed" && status != "aborted" {
-		err = fmt.Errorf("the server says that it is %s", status)
+	if err := q.QueryRowContext(ctx, claimsql.Status, number).Scan(&status); err != nil {
+		return false, err
 	}
-	return status == "committed", err
+	return claimsql.Committed(status)
 }
 
 func contendedPostgres(err error) contention {

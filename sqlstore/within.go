@@ -27,8 +27,10 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 		return a.claim, told(a.claim)
 	}
 	if err := a.run(ctx, fn); err != nil {
-		if c, lost := s.lostRace(ctx, req, err); lost {
+		if c, lost := s.lostRace(ctx, req, err); lost && !a.made(c) {
 			return c, nil
+		} else if lost {
+			err = fmt.Errorf("%w (%w: %w)", err, hookonce.ErrTraceLost, claimsql.ErrAlike)
 		}
 		return a.claim, fmt.Errorf("sqlstore: %s: attempt %d: %w", req.Ref, a.claim.Token, err)
 	}
@@ -122,6 +124,11 @@ func (a *attempt) own(ctx context.Context, req hookonce.ClaimRequest) (err error
 		a.on.refuse()
 	}
 	return err
+}
+
+// made reports whether a claim is, or looks like, what the attempt made.
+func (a *attempt) made(c hookonce.Claim) bool {
+	return c.Token == a.claim.Token && c.FirstSeen.Equal(a.claim.FirstSeen) && c.UpdatedAt.Equal(a.claim.UpdatedAt)
 }
 
 // holds reports whether the handler is to run.
@@ -310,11 +317,22 @@ func (a *attempt) trace(ctx context.Context, cause error) error {
 	opening := fmt.Errorf("%w: %w", claimsql.ErrTorn, cause)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceDeadline)
 	defer cancel()
-	if f.Forgets(c.Token) && !a.stands(ctx) {
-		return cause
+	lost := func(err error) error {
+		return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, s.explain(ctx, s.db, err))
 	}
-	if a.number == 0 && a.stands(ctx) {
-		cause, f.Err = opening, opening
+	if f.Forgets(c.Token) {
+		stands, err := a.stands(ctx)
+		switch {
+		case err != nil:
+			return lost(err)
+		case !stands:
+			return cause
+		}
+	}
+	if a.number == 0 {
+		if stands, _ := a.stands(ctx); stands {
+			cause, f.Err = opening, opening
+		}
 	}
 	failed := c
 	failed.State, failed.UpdatedAt, failed.LastError, failed.Pinned = f.State(), s.now(), f.Text(), 0
@@ -331,8 +349,12 @@ func (a *attempt) trace(ctx context.Context, cause error) error {
 		return err
 	}
 	err := s.insist(ctx, leave)
-	if err != nil && a.stands(ctx) { // without a trace the work would be lost
-		err = s.insist(ctx, leave)
+	if stands := false; err != nil || !recorded {
+		if stands, _ = a.stands(ctx); err == nil && stands {
+			err = claimsql.ErrStays
+		} else if stands { // without a trace the work would be lost
+			err = s.insist(ctx, leave)
+		}
 	}
 	if err == nil && (f.Dead || f.Pin) && !recorded {
 		err = errGaveWay
@@ -341,19 +363,17 @@ func (a *attempt) trace(ctx context.Context, cause error) error {
 		cause = opening
 	}
 	if err != nil {
-		return fmt.Errorf("%w (%w: %w)", cause, hookonce.ErrTraceLost, s.explain(ctx, s.db, err))
+		return lost(err)
 	}
 	return cause
 }
 
-// stands reports whether the handler of an attempt that is torn committed the claim. Where that cannot be told it did not:
-// it said that nothing was done.
-func (a *attempt) stands(ctx context.Context) bool {
+// stands reports whether the handler of an attempt that is torn committed the claim.
+func (a *attempt) stands(ctx context.Context) (bool, error) {
 	if !a.torn {
-		return false
+		return false, nil
 	}
-	committed, err := a.store.dialect.committed(a.store.dialect, ctx, a.store.db, a.claim, a.number)
-	return err == nil && committed
+	return a.store.dialect.committed(a.store.dialect, ctx, a.store.db, a.claim, a.number)
 }
 
 var errGaveWay = errors.New("the key belongs to another attempt by now")

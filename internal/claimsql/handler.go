@@ -12,6 +12,13 @@ var (
 	ErrTorn = errors.New("the handler committed the transaction by itself, or a statement of it did in passing, and it failed after that; the next copy runs it again, which repeats what it had " +
 		"committed, because what came after that may be lost: leave the commit to the store, which makes it when the handler returns nil, and rolls " +
 		"back when it returns an error")
+	// ErrStays says that an attempt failed after the handler had committed the claim, and that the claim stays done, because its row
+	// does not tell that nobody else did the work since.
+	ErrStays = errors.New("the handler committed the transaction by itself, or a statement of it did in passing, and it failed after that; what came after that may be lost: " +
+		"the claim is done, and may be another attempt's by now, so that no copy runs the handler again: look whether all is done, and leave the commit to the store")
+	// ErrAlike says that an attempt failed on MySQL while the claim was done as the attempt would have left it.
+	ErrAlike = errors.New("the claim is done: either by a copy that won in the same microsecond, or because a statement of the handler committed in passing, and then what came after that is not " +
+		"done: look whether all is done, and leave such statements out of handlers")
 	// ErrRolledBack says that the handler called Rollback.
 	ErrRolledBack = errors.New("the handler rolled the transaction back, and returned nil; nothing of it is stored: return an error to roll back, " +
 		"and remove Rollback from the handler, a deferred one as well, because the store ends the transaction")

@@ -128,3 +128,12 @@ ELSE coalesce(txid_status($1), 'forgotten') END)::boolean`
 // Status asks what became of the transaction with the number $1: committed, aborted, or something else.
 // https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-PG-SNAPSHOT
 const Status = `SELECT coalesce(txid_status($1), 'forgotten')`
+
+// Committed reports whether a transaction of that status was committed. It is an error if that is not known, or still to come.
+func Committed(status string) (committed bool, err error) {
+	committed = status == "committed"
+	if !committed && status != "aborted" {
+		err = fmt.Errorf("the server says that it is %s", status)
+	}
+	return committed, err
+}
