@@ -262,7 +262,8 @@ func (e *endpoint) acknowledge(a answer) answer {
 //
 // An event without a destination, and one whose answer is not kept any more, is acknowledged like those
 // of other sources: it is done. A copy of one that waits for a destination which the source had before is not:
-// nobody has it.
+// nobody has it. Nor is an event that is not on record any more, with a database that was lost, unless it was known to be
+// done: the sender has to bring it again.
 func (e *endpoint) reply(in *arrival, entry *journal.Event, r journal.Result) (answer, error) {
 	if len(entry.Destinations) == 0 {
 		return e.acknowledge(single(r.Status, entry.Key)), nil
@@ -281,9 +282,11 @@ func (e *endpoint) reply(in *arrival, entry *journal.Event, r journal.Result) (a
 		return answer{}, fmt.Errorf("%w: %w", errUnanswered, err)
 	case standing.Response != nil && relayable(standing.Response.Status):
 		return relayed(standing.Response, r.Status), nil
+	case standing.State == journal.Absent && !r.Done:
+		return answer{}, fmt.Errorf("%w: while its sender waited for the answer, event %d vanished from the database, which was restored, or gave way to one that did not have it", errStore, r.ID)
 	case undelivered(r) && standing.State == journal.Done && standing.Response == nil:
 		return answer{}, fmt.Errorf("%w: it waits for another destination", errUnanswered)
-	case standing.State == journal.Done && standing.Response == nil:
+	case standing.State == journal.Absent, standing.State == journal.Done && standing.Response == nil:
 		return e.acknowledge(single(r.Status, entry.Key)), nil
 	}
 	return answer{}, fmt.Errorf("%w: the delivery is %s", errUnanswered, standing.State)

@@ -28,7 +28,7 @@ type Journal interface {
 // Answers is what the sources need of the journal whose senders are answered what a destination answered.
 type Answers interface {
 	// Await waits until an attempt at a delivery has come to its end, and says what it came to. What it
-	// returns is durable. An error means that it is not known in time.
+	// returns is durable. It is [journal.Absent] of an event that is not on record. An error means that it is not known in time.
 	Await(ctx context.Context, delivery journal.DeliveryID) (journal.DeliveryStatus, error)
 }
 

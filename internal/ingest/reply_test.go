@@ -98,6 +98,53 @@ func TestSyncCopyWaitsElsewhere(t *testing.T) {
 	}
 }
 
+// An event that vanishes from the store while its sender waits, because another database took over that does not have it, is
+// not acknowledged, and the sender brings it again. One that is known to be done is, whatever became of its record.
+func TestSyncEventVanishes(t *testing.T) {
+	g := newGate(t, func(o *ingest.Options) {
+		o.Answers = o.Journal.(*engine.Engine)
+		o.Sources[0].Sync = true
+	})
+	go func() {
+		lost := false
+		for w := range g.journal.Work() {
+			if !lost {
+				g.model.Lose(w.EventID)
+			}
+			lost = true
+			g.journal.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Status: 200, Response: spoken})
+		}
+	}()
+	w := g.send("billing", `{"id":"a"}`)
+	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "store")
+	wantAnswer(t, g.send("billing", `{"id":"a"}`), 201, "accepted", "<Response/>")
+
+	for _, c := range []struct {
+		journal.Result
+		code int
+	}{
+		{journal.Result{Status: journal.Accepted}, 503},
+		{journal.Result{Status: journal.Unkeyed}, 503},
+		{journal.Result{Status: journal.Duplicate}, 503},
+		{journal.Result{Status: journal.Duplicate, Redriven: true}, 503},
+		{journal.Result{Status: journal.Conflict}, 503},
+		{journal.Result{Status: journal.Duplicate, Done: true}, 200},
+		{journal.Result{Status: journal.Conflict, Done: true}, 200},
+	} {
+		g := newGate(t, func(o *ingest.Options) {
+			c.ID = 1
+			o.Journal, o.Answers, o.Sources[0].Sync = stub{results: []journal.Result{c.Result}}, standing{State: journal.Absent}, true
+		})
+		w := g.send("billing", `{"id":"a"}`)
+		if w.Code != c.code {
+			t.Errorf("%+v is answered %d, want %d", c.Result, w.Code, c.code)
+		}
+		if c.code != http.StatusOK {
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), c.code, "store")
+		}
+	}
+}
+
 // While nobody delivers, the sender is told to come again when its time is over, and nothing is acknowledged.
 func TestSyncUnanswered(t *testing.T) {
 	g := newGate(t, func(o *ingest.Options) {

@@ -31,7 +31,8 @@ type DeliveryID struct {
 
 // DeliveryStatus says how a delivery stands.
 type DeliveryStatus struct {
-	// State is that of the delivery; [Done] if it is not open, whether or not there ever was one.
+	// State is that of the delivery; [Done] if it is not open, whether or not there ever was one, and [Absent] if
+	// nothing is known of its event.
 	State State
 	// Response is what the destination answered. Nil: it did not, or the answer was not kept.
 	Response *Response
@@ -131,6 +132,10 @@ const (
 	Failed     State = "failed"
 	Dead       State = "dead"
 )
+
+// Absent is in the place of a state where an event is not on record: it was purged, or lost with the database. Nobody
+// knows whether it was delivered.
+const Absent State = "absent"
 
 // MaxExcerpt is how many bytes of a destination's answer are kept with an attempt.
 const MaxExcerpt = 512

@@ -65,7 +65,8 @@ type Accepter interface {
 	RecordDuplicates(ctx context.Context, seen []DuplicateReceipt) error
 
 	// Statuses says how deliveries stand, in order, each as one moment has it: the state of the delivery, and
-	// the response that is kept with it. One that is not open is done.
+	// the response that is kept with it. One that is not open is done if its event is on record, and [Absent] if
+	// that is not.
 	Statuses(ctx context.Context, deliveries []DeliveryID) ([]DeliveryStatus, error)
 }
 

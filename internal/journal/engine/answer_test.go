@@ -175,14 +175,29 @@ func TestAwait_ends(t *testing.T) {
 		got = r.goAwait(id)
 		r.reply(r.receive(), journal.Failed, "no") // so that Close need not wait
 		r.wantAnswer(got, journal.Failed, "no")
-		got = r.goAwait(1)
-		r.wantAnswer(got, journal.Done, "")
 		if err := r.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		if w := <-r.goAwait(id); !errors.Is(w.err, journal.ErrClosed) {
 			t.Errorf("after Close: %+v", w)
 		}
+	})
+}
+
+// The event of a delivery that somebody waits for may vanish, with the database that was lost or by a purge. Nobody is told
+// that it is done, and nobody waits for what nobody will do.
+func TestAwait_absent(t *testing.T) {
+	run(t, engine.Options{}, func(t *testing.T, r *rig) {
+		other := r.another(engine.Options{})
+		id := r.want(r.accept(entry("a")), journal.Accepted).ID
+		here, there := r.goAwait(id), other.goAwait(id)
+		r.store.Lose(id)
+		sleep(time.Second)
+		r.wantAnswer(there, journal.Absent, "")
+		r.wantWaiting(here)
+		r.reply(r.receive(), journal.Done, "which is on no record")
+		sleep(time.Second)
+		r.wantAnswer(here, journal.Absent, "")
 	})
 }
 

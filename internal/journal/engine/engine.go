@@ -179,7 +179,8 @@ func (e *Engine) Full() bool { return e.queue.full() }
 // Await waits until an attempt at a delivery has come to its end, here or in another process on the same
 // store, and says what it came to. What it returns is durable. A response that is not a success is known
 // only in the process that got it; elsewhere there is the state alone. A delivery that is put off, because
-// its destination is at rest, is [journal.Pending]. It fails when ctx or the engine ends first.
+// its destination is at rest, is [journal.Pending], and one whose event is not on record [journal.Absent]. It fails when
+// ctx or the engine ends first.
 func (e *Engine) Await(ctx context.Context, d journal.DeliveryID) (journal.DeliveryStatus, error) {
 	return e.awaiter.await(ctx, d)
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -253,6 +254,14 @@ func (m *Memory) Events() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.events)
+}
+
+// Lose forgets an event and its deliveries, as a database does that is restored, or that took over without having them.
+func (m *Memory) Lose(id int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.purge(journal.KindIDs, id)
+	maps.DeleteFunc(m.deliveries, func(t target, _ *Delivery) bool { return t.event == id })
 }
 
 // Lookup returns the event that is stored under a key of a source.

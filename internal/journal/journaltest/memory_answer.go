@@ -17,9 +17,13 @@ func (m *Memory) Statuses(ctx context.Context, targets []journal.DeliveryID) ([]
 	standings := make([]journal.DeliveryStatus, len(targets))
 	for i, t := range targets {
 		at := target{t.EventID, t.Destination}
-		standings[i].State = journal.Done
-		if d := m.deliveries[at]; d != nil {
+		switch d := m.deliveries[at]; {
+		case d != nil:
 			standings[i].State = d.State
+		case m.events[t.EventID] != nil:
+			standings[i].State = journal.Done
+		default:
+			standings[i].State = journal.Absent
 		}
 		if a, ok := m.answers[at]; ok {
 			standings[i].Response = &a

@@ -105,5 +105,15 @@ var answerCases = []testCase{
 		c.purge(journal.KindAnswers, 1)
 		c.standing(e.ID, journal.Done, nil)
 	}},
-	{"nothing is known about what never was", func(c *suite) { c.standing(1, journal.Done, nil) }},
+	{"nothing is known about what never was", func(c *suite) {
+		c.stored("evt_1")
+		c.standing(1, journal.Absent, nil)
+	}},
+	{"what is on record and has no delivery is done", func(c *suite) {
+		c.standing(c.stored("evt_1", to()).ID, journal.Done, nil)
+		first, second := c.stored("evt_2", saying("paid")), c.entry("evt_3", saying("paid"), orDrop)
+		c.logicalDuplicateOf(first, second)
+		c.standing(first.ID, journal.Pending, nil)
+		c.standing(second.ID, journal.Done, nil)
+	}},
 }

@@ -95,7 +95,7 @@ var purgeCases = []testCase{
 		c.pass(time.Hour)
 		c.purge(journal.KindIDs, 1)
 		c.attempts(e)
-		c.standing(e.ID, journal.Done, nil)
+		c.standing(e.ID, journal.Absent, nil)
 		again := c.stored("evt_1", func(n *journal.Record) { n.ID = e.ID })
 		c.matches(c.take1("evt_1"), again, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},

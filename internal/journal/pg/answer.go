@@ -6,8 +6,10 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// answersSQL says of each delivery how it stands. One snapshot has the state and the answer.
-const answersSQL = `SELECT t.n, coalesce(d.state, 'done'), a.status, a.header, a.body
+// answersSQL says of each delivery how it stands. One snapshot has the state, the event and the answer. Events are looked up one by
+// one, those of deliveries that are not open.
+const answersSQL = `SELECT t.n, coalesce(d.state, (SELECT 'done' FROM {{.}}events e WHERE e.id = t.event_id), 'absent'),
+	a.status, a.header, a.body
 	FROM unnest($1::int[], $2::bigint[], $3::text[]) AS t (n, event_id, destination)
 	LEFT JOIN {{.}}deliveries d ON d.event_id = t.event_id AND d.destination = t.destination
 	LEFT JOIN {{.}}answers a ON a.event_id = t.event_id AND a.destination = t.destination`

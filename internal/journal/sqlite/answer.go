@@ -9,7 +9,8 @@ import (
 
 // answersSQL says how a delivery stands.
 const answersSQL = `SELECT
-		coalesce((SELECT state FROM {{.}}deliveries WHERE event_id = ?1 AND destination = ?2), 'done'),
+		coalesce((SELECT state FROM {{.}}deliveries WHERE event_id = ?1 AND destination = ?2),
+			(SELECT 'done' FROM {{.}}events WHERE id = ?1), 'absent'),
 		a.status, a.header, a.body
 	FROM (SELECT 1) LEFT JOIN {{.}}answers a ON a.event_id = ?1 AND a.destination = ?2`
 
