@@ -39,7 +39,9 @@ func (s *Store) Extend(ctx context.Context, held []journal.Held, lease time.Time
 	return still, nil
 }
 
-// Finish implements [journal.Store].
+// Finish implements [journal.Store]. That somebody cancelled a wait for the standby is no error, as it is in [Store.waited]: the
+// primary has the outcome, so that, recorded again, it would come too late, and be taken for one of a worker that lost its lease.
+// If the primary is lost as well the delivery is made again.
 func (s *Store) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, error) {
 	c := newOutcomeColumns(outcomes)
 	applied := make([]bool, len(outcomes))

@@ -13,11 +13,18 @@ import (
 // Replay implements [journal.Store]. Replays take turns: between finding that a delivery is done and
 // making it anew nobody else can have made it, had it delivered, and so used up its next token. Nor does
 // anybody purge meanwhile: what is done has no row that would keep its body from that.
+//
+// What is replayed with force may be done again before an operator who was told of an error says it again, and would be delivered
+// a third time. So a forced one fails only where nothing is known; if it is lost with the primary, all of it was done before.
 func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done journal.Replayed, err error) {
 	if r.DryRun {
 		return s.rehearse(ctx, r, limit)
 	}
-	err = s.change(ctx, "replaying", func(tx pgx.Tx) (err error) {
+	change := s.change
+	if r.Force {
+		change = s.changeUnheard
+	}
+	err = change(ctx, "replaying", func(tx pgx.Tx) (err error) {
 		if err := s.awaitPurge(ctx, tx); err != nil {
 			return err
 		}
@@ -43,12 +50,22 @@ func (s *Store) rehearse(ctx context.Context, r journal.Replay, limit int) (jour
 	return plan.Replayed, nil
 }
 
+// changeSQL waits until no other operator's transaction is under way. It has the commit wait for the standby also where nothing
+// is left to change: what somebody says again is in the tables of the primary, and perhaps nowhere else.
+const changeSQL = `WITH ` + durable + `, ` + replicated + ` SELECT pg_advisory_xact_lock(hashtextextended($1, 0)) FROM replicated`
+
 // change runs what an operator does in a durable transaction, when no other operator's is under way. Its
-// statements see everything that was committed before they began, whatever the server's default is.
+// statements see everything that was committed before they began, whatever the server's default is. It fails where somebody
+// cancelled its wait for the standby: it may be said again, and then waits for the standby anew.
 func (s *Store) change(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
+	return s.waited(func() error { return s.changeUnheard(ctx, what, f) })
+}
+
+// changeUnheard is change for what may not be said again.
+func (s *Store) changeUnheard(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
 	return s.retry(ctx, what, func() error {
 		return s.durably(ctx, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, s.in("{{.}}audits")); err != nil {
+			if _, err := tx.Exec(ctx, changeSQL, s.in("{{.}}audits")); err != nil {
 				return err
 			}
 			return f(tx)

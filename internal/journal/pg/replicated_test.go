@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
@@ -77,31 +78,76 @@ func TestACancelledWaitIsNoCommit(t *testing.T) {
 	}
 	s, cell := open(t, dsn, "cancelled"), open(t, dsn, "cell")
 	mustRaise(t, cell, 1)
+	dead, done, held := entry("dead"), entry("done"), entry("held")
+	if _, err := accept(t.Context(), s, dead, done, held); err != nil {
+		t.Fatal(err)
+	}
+	outcome := func(e *journal.Record, state journal.State) journal.Outcome {
+		return journal.Outcome{Held: journal.Held{EventID: e.ID, Destination: "app", Token: 1}, State: state, Started: time.Now()}
+	}
+	if applied, err := s.Finish(t.Context(), []journal.Outcome{outcome(dead, journal.Dead), outcome(done, journal.Done)}); err != nil || !applied[0] || !applied[1] {
+		t.Fatal(applied, err)
+	}
 	if err := standby.Deafen(); err != nil {
 		t.Fatal(err)
 	}
-	const cancel = `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`
-	for what, do := range map[string]func(ctx context.Context) error{
-		"the event is stored": func(ctx context.Context) error { _, err := accept(ctx, s, entry("a")); return err },
-		"the event is known":  func(ctx context.Context) error { _, err := s.Known(ctx, entry("a").Source, []string{"a"}); return err },
-		"there is a map":      func(ctx context.Context) error { _, err := cell.CellRecord(ctx); return err },
-	} {
+	cancelled := func(do func(ctx context.Context) error) error {
 		told := make(chan error, 1)
 		go func() { told <- do(t.Context()) }()
 		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			const cancel = `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`
 			var n int
 			if err := conn.QueryRow(t.Context(), cancel).Scan(&n); err != nil {
 				t.Fatal(err)
 			}
 			if n > 0 {
-				break
+				return <-told
+			}
+			select {
+			case err := <-told:
+				t.Fatalf("no commit waits, and the answer is %v", err)
+			default:
 			}
 			if time.Now().After(deadline) {
 				t.Fatal("no commit waits")
 			}
 		}
-		if err := <-told; err == nil {
+	}
+	for what, do := range map[string]func(ctx context.Context) error{
+		"the event is stored": func(ctx context.Context) error { _, err := accept(ctx, s, entry("a")); return err },
+		"the event is known":  func(ctx context.Context) error { _, err := s.Known(ctx, entry("a").Source, []string{"a"}); return err },
+		"there is a map":      func(ctx context.Context) error { _, err := cell.CellRecord(ctx); return err },
+		"what is dead begins again": func(ctx context.Context) error {
+			_, err := s.Replay(ctx, journal.Replay{Start: time.Now(), By: "op"}, 10)
+			return err
+		},
+		"a destination is paused": func(ctx context.Context) error { return pause(ctx, s) },
+		"it is on record who did what": func(ctx context.Context) error {
+			return s.RecordAudit(ctx, journal.Audit{At: time.Now(), By: "op", Action: journal.ActionReconcile})
+		},
+		"alerts are silenced": func(ctx context.Context) error {
+			_, err := s.ChangeAlerts(ctx, false, func(*journal.AlertBook) (*journal.AlertChanges, error) {
+				return &journal.AlertChanges{Silence: []journal.Silence{{At: time.Now(), Until: time.Now().Add(time.Hour), By: "op"}}}, nil
+			})
+			return err
+		},
+	} {
+		if err := cancelled(do); err == nil {
 			t.Errorf("it is told that %s, and no standby has it", what)
+		}
+	}
+	for what, do := range map[string]func(ctx context.Context) error{ // which, done again, would do more or come too late
+		"a forced replay": func(ctx context.Context) error {
+			_, err := s.Replay(ctx, journal.Replay{EventID: done.ID, Force: true, Start: time.Now(), By: "op"}, 1)
+			return err
+		},
+		"an outcome": func(ctx context.Context) error {
+			_, err := s.Finish(ctx, []journal.Outcome{outcome(held, journal.Done)})
+			return err
+		},
+	} {
+		if err := cancelled(do); err != nil {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 	if err := standby.Follow(primary); err != nil {
@@ -111,6 +157,12 @@ func TestACancelledWaitIsNoCommit(t *testing.T) {
 	if err != nil || res[0].Status != journal.Duplicate {
 		t.Errorf("once the standby follows: %v, %v", res, err)
 	}
+}
+
+// pause pauses a destination.
+func pause(ctx context.Context, s *pg.Store) error {
+	_, err := s.SetPaused(ctx, journal.Pause{Destination: "app", At: time.Now(), By: "op"}, true)
+	return err
 }
 
 // Nothing is told that is in the primary alone, also where the role is set to lose commits: neither that an event is on record nor
@@ -136,6 +188,7 @@ func TestNothingIsToldThatNoStandbyHas(t *testing.T) {
 	asked := map[string]func(ctx context.Context) error{
 		"a copy":        func(ctx context.Context) error { _, err := accept(ctx, s, entry("a")); return err },
 		"what is known": func(ctx context.Context) error { _, err := s.Known(ctx, entry("a").Source, []string{"a"}); return err },
+		"a pause":       func(ctx context.Context) error { return pause(ctx, s) },
 		"maps":          func(ctx context.Context) error { _, err := cell.CellRecord(ctx); return err },
 	}
 	within := func(d time.Duration, do func(ctx context.Context) error) error {
@@ -145,6 +198,7 @@ func TestNothingIsToldThatNoStandbyHas(t *testing.T) {
 	}
 	for what, do := range map[string]func(ctx context.Context) error{
 		"an event": asked["a copy"],
+		"a pause":  asked["a pause"],
 		"a map": func(ctx context.Context) error {
 			return cell.RaiseCellMap(ctx, journal.CellRaise{Cell: "eu", Maps: cellMaps(2)})
 		},
@@ -155,10 +209,10 @@ func TestNothingIsToldThatNoStandbyHas(t *testing.T) {
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		var seen int
-		if err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM told.events) + (SELECT count(*) FROM cell.cell_maps)`).Scan(&seen); err != nil {
+		if err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM told.events) + (SELECT count(*) FROM told.pauses) + (SELECT count(*) FROM cell.cell_maps)`).Scan(&seen); err != nil {
 			t.Fatal(err)
 		}
-		if seen == 3 { // what was given up is there, and everybody sees it
+		if seen == 4 { // what was given up is there, and everybody sees it
 			break
 		}
 		if time.Now().After(deadline) {
@@ -173,7 +227,7 @@ func TestNothingIsToldThatNoStandbyHas(t *testing.T) {
 	if err := standby.Follow(primary); err != nil {
 		t.Fatal(err)
 	}
-	for _, what := range []string{"what is known", "maps"} {
+	for _, what := range []string{"what is known", "a pause", "maps"} {
 		if err := within(time.Minute, asked[what]); err != nil {
 			t.Errorf("%s, once the standby follows: %v", what, err)
 		}
