@@ -169,17 +169,18 @@ func TestAnErrorAfterTheHandlersCommit(t *testing.T) {
 		says    string
 		effects int // that are stored
 	}{
-		"Commit":                 {func(_ context.Context, _ fixture, tx *sql.Tx) { _ = tx.Commit() }, fails, hookonce.StateFailed, declined, 1},
-		"COMMIT":                 {statements("COMMIT"), fails, hookonce.StateFailed, declined, 1},
-		"END":                    {statements("END"), fails, hookonce.StateFailed, declined, 1},
-		"COMMIT, and more":       {statements("COMMIT", effect), fails, hookonce.StateFailed, declined, 2},
-		"COMMIT AND CHAIN":       {statements("COMMIT AND CHAIN", effect), fails, hookonce.StateFailed, declined, 1},
-		"a hidden error":         {statements("COMMIT AND CHAIN", effect, "SELECT 1/0"), func(func()) error { return nil }, hookonce.StateFailed, "one of its statements", 1},
-		"a commit that fails":    {statements("COMMIT AND CHAIN", effect, `INSERT INTO {}happened VALUES ('deferred')`), func(func()) error { return nil }, hookonce.StateFailed, "leave the commit to the store", 1},
-		"for good":               {statements("COMMIT"), func(func()) error { return hookonce.Permanent(errDeclined) }, hookonce.StateDead, declined, 1},
-		"to be forgotten":        {statements("COMMIT"), func(func()) error { return hookonce.Forget(errDeclined) }, hookonce.StateFailed, declined, 1},
-		"after its time":         {statements("COMMIT AND CHAIN"), func(cancel func()) error { cancel(); return errDeclined }, hookonce.StateFailed, declined, 1},
-		"success after its time": {statements("COMMIT AND CHAIN"), func(cancel func()) error { cancel(); return nil }, hookonce.StateFailed, context.Canceled.Error(), 1},
+		"Commit":                        {func(_ context.Context, _ fixture, tx *sql.Tx) { _ = tx.Commit() }, fails, hookonce.StateFailed, declined, 1},
+		"COMMIT":                        {statements("COMMIT"), fails, hookonce.StateFailed, declined, 1},
+		"END":                           {statements("END"), fails, hookonce.StateFailed, declined, 1},
+		"COMMIT, and more":              {statements("COMMIT", effect), fails, hookonce.StateFailed, declined, 2},
+		"COMMIT AND CHAIN":              {statements("COMMIT AND CHAIN", effect), fails, hookonce.StateFailed, declined, 1},
+		"a hidden error":                {statements("COMMIT AND CHAIN", effect, "SELECT 1/0"), func(func()) error { return nil }, hookonce.StateFailed, "one of its statements", 1},
+		"a commit that fails":           {statements("COMMIT AND CHAIN", effect, `INSERT INTO {}happened VALUES ('deferred')`), func(func()) error { return nil }, hookonce.StateFailed, "leave the commit to the store", 1},
+		"for good":                      {statements("COMMIT"), func(func()) error { return hookonce.Permanent(errDeclined) }, hookonce.StateDead, declined, 1},
+		"to be forgotten":               {statements("COMMIT"), func(func()) error { return hookonce.Forget(errDeclined) }, hookonce.StateFailed, declined, 1},
+		"after its time":                {statements("COMMIT AND CHAIN"), func(cancel func()) error { cancel(); return errDeclined }, hookonce.StateFailed, declined, 1},
+		"a COMMIT whose answer is lost": {statements("COMMIT", "SELECT pg_terminate_backend(pg_backend_pid())"), fails, hookonce.StateFailed, declined, 1},
+		"success after its time":        {statements("COMMIT AND CHAIN"), func(cancel func()) error { cancel(); return nil }, hookonce.StateFailed, context.Canceled.Error(), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			every(t, postgresConnections(), func(t *testing.T, f fixture) {
