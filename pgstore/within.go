@@ -198,14 +198,18 @@ func (s *Store) trace(ctx context.Context, c hookonce.Claim, cause error, torn *
 		})
 	}
 	err := s.again(ctx, leave)
-	if stands := false; err != nil || !recorded {
-		if stands, _ = s.stands(ctx, torn); err == nil && stands {
-			err = claimsql.ErrStays
-		} else if stands { // without a trace the work would be lost
-			err = s.again(ctx, leave)
-		}
+	stands := false
+	if err != nil || !recorded {
+		stands, _ = s.stands(ctx, torn)
 	}
-	if err == nil && (f.Dead || f.Pin) && !recorded {
+	if err != nil && stands { // without a trace the work would be lost
+		err = s.again(ctx, leave)
+	}
+	switch {
+	case err != nil || recorded:
+	case stands:
+		err = claimsql.ErrStays
+	case f.Dead || f.Pin:
 		err = errGaveWay
 	}
 	if opened {

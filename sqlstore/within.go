@@ -27,10 +27,11 @@ func (s *Store) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(t
 		return a.claim, told(a.claim)
 	}
 	if err := a.run(ctx, fn); err != nil {
-		if c, lost := s.lostRace(ctx, req, err); lost && !a.made(c) {
-			return c, nil
-		} else if lost {
+		switch c, lost := s.lostRace(ctx, req, err); {
+		case lost && a.made(c):
 			err = fmt.Errorf("%w (%w: %w)", err, hookonce.ErrTraceLost, claimsql.ErrAlike)
+		case lost:
+			return c, nil
 		}
 		return a.claim, fmt.Errorf("sqlstore: %s: attempt %d: %w", req.Ref, a.claim.Token, err)
 	}
@@ -349,14 +350,18 @@ func (a *attempt) trace(ctx context.Context, cause error) error {
 		return err
 	}
 	err := s.insist(ctx, leave)
-	if stands := false; err != nil || !recorded {
-		if stands, _ = a.stands(ctx); err == nil && stands {
-			err = claimsql.ErrStays
-		} else if stands { // without a trace the work would be lost
-			err = s.insist(ctx, leave)
-		}
+	stands := false
+	if err != nil || !recorded {
+		stands, _ = a.stands(ctx)
 	}
-	if err == nil && (f.Dead || f.Pin) && !recorded {
+	if err != nil && stands { // without a trace the work would be lost
+		err = s.insist(ctx, leave)
+	}
+	switch {
+	case err != nil || recorded:
+	case stands:
+		err = claimsql.ErrStays
+	case f.Dead || f.Pin:
 		err = errGaveWay
 	}
 	if opened {
