@@ -224,6 +224,32 @@ func TestChangeAfterTheHandlersCommitIsTold(t *testing.T) {
 	})
 }
 
+// An attempt of which nothing is to be left may be forgotten only if the server says that its handler committed nothing.
+func TestForgottenAttemptThatMayStand(t *testing.T) {
+	t.Parallel() // it waits for a server of its own
+	cluster := pgtest.Start(t, pgtest.Options{})
+	pool := open(t, cluster.DSN(t), "")
+	pgtest.Migrate(t, pool, "")
+	store := pgstore.New(pool)
+	for _, commits := range []bool{false, true} {
+		_, err := store.Within(t.Context(), request("evt_1"), func(tx pgx.Tx, _ hookonce.Claim) error {
+			if !commits {
+				return hookonce.Forget(errDeclined)
+			}
+			if _, err := tx.Exec(t.Context(), "COMMIT"); err != nil {
+				t.Error(err)
+			}
+			if err := cluster.Kill(); err != nil {
+				t.Error(err)
+			}
+			return hookonce.Forget(errDeclined)
+		})
+		if !errors.Is(err, errDeclined) || errors.Is(err, hookonce.ErrTraceLost) != commits {
+			t.Errorf("the handler committed: %v, error is %v", commits, err)
+		}
+	}
+}
+
 // The store looks whatever way a statement went: through the connection, also that of rows, or rewritten.
 func TestUnseenEndsOfTheTransaction(t *testing.T) {
 	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
