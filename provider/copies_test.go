@@ -457,6 +457,14 @@ func TestDiscordEventsOfOneMoment(t *testing.T) {
 	)
 }
 
+// otherHex returns s with another first digit.
+func otherHex(s string) string {
+	if s[0] == '0' {
+		return "1" + s[1:]
+	}
+	return "0" + s[1:]
+}
+
 // Discord sends wrong signatures on purpose and wants 401.
 func TestDiscordProbesGet401(t *testing.T) {
 	public, key := newEd25519(t)
@@ -472,7 +480,7 @@ func TestDiscordProbesGet401(t *testing.T) {
 			for _, name := range []string{"X-Signature-Timestamp", "X-Signature-Ed25519"} {
 				probe := *genuine
 				probe.Header = genuine.Header.Clone()
-				probe.Header.Set(name, "00"+genuine.Header.Get(name)[2:])
+				probe.Header.Set(name, otherHex(genuine.Header.Get(name)))
 				if d, err := p.Open(&probe); err == nil {
 					t.Errorf("%s: accepted with another %s: %+v", body, name, d)
 				}
