@@ -101,10 +101,14 @@ func TestHammerRepeats(t *testing.T) {
 // An endpoint that has seen the event before proves nothing by recognising it.
 func TestHammerKnowsOldEvents(t *testing.T) {
 	url := careful(t, func(context.Context, *memstore.Tx, *hookonce.Event) error { return nil })
-	for _, want := range []string{"ONCE", "which the endpoint knew already"} {
-		status, out, errs := hammered(t, url, "--secret", fakeSecret, "--copies", "2", "--rounds", "1", "--seed", "7")
-		if status != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
-			t.Errorf("status %d\n%s%s", status, out, errs)
+	for _, tt := range []struct{ body, want string }{
+		{`{"type":"a"}`, "ONCE"},
+		{`{"type":"a"}`, "which the endpoint knew already"},
+		{`{"type":"b"}`, "which the endpoint knew already"}, // as when the event says when it was made
+	} {
+		status, out, errs := hammered(t, url, "--secret", fakeSecret, "--copies", "2", "--rounds", "1", "--seed", "7", "--body", writeFile(t, tt.body))
+		if status != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), tt.want) {
+			t.Errorf("%s: status %d\n%s%s", tt.body, status, out, errs)
 		}
 	}
 }

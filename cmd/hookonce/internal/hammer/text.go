@@ -132,7 +132,7 @@ func (r *Report) finding() string {
 func (r *Report) doubt() string {
 	var known, hidden, taken, silent int // rounds
 	for _, round := range r.Rounds {
-		recognised := round.Statuses["duplicate"]
+		recognised := round.Statuses["duplicate"] + round.Statuses["conflict"] // all copies have one content, so that it came before
 		switch missing := round.copies - round.acknowledged(); {
 		case round.Result != Unproven:
 		case recognised == round.copies:
@@ -147,7 +147,7 @@ func (r *Report) doubt() string {
 	}
 	events := plural(len(r.Rounds), "event")
 	if known == len(r.Rounds) {
-		return fmt.Sprintf("%s, which the endpoint knew already: every copy was a duplicate. Send new ones: put {{id}} where the body or the header has the id, or use another --seed.", events)
+		return fmt.Sprintf("%s, which the endpoint knew already: every copy was a duplicate, or had the key of an earlier event with other content. Send new ones: put {{id}} where the body or the header has the id, or use another --seed.", events)
 	}
 	says := fmt.Sprintf("%s, %s.", events, cmp.Or(r.missing(), "all copies acknowledged"))
 	for _, part := range []struct {
@@ -156,7 +156,7 @@ func (r *Report) doubt() string {
 	}{
 		{taken, "one copy was accepted, and the answers do not say of every other one that it was recognised"},
 		{hidden, "every copy that was acknowledged was a duplicate, so the new one is among those that were not, unless the endpoint knew the event before"},
-		{known, "every copy was a duplicate, so the endpoint knew the event before"},
+		{known, "the endpoint knew the event, or its key, before"},
 		{silent, "the answers do not tell how often it took effect"},
 	} {
 		if part.rounds > 0 {
