@@ -77,6 +77,8 @@ test: servers vetted ## everything CI checks
 # limit, so that more packages than there are cores take turns.
 .PHONY: race unraced others
 race: export GOFLAGS = $(WATCHED) -trimpath
+# Otherwise every program that is watched waits a second in its end, and tests start hundreds of them.
+race: export GORACE = atexit_sleep_ms=10
 race: # the packages that take longest begin first, so that the end does not wait for one of them; they have been vetted
 	go test -race -vet=off -p $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
 others: export CGO_ENABLED = 0
