@@ -1,8 +1,10 @@
 package hookonce_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -246,5 +248,94 @@ func TestContextOfWorkCostsOneAllocation(t *testing.T) {
 	var sink context.Context
 	if n := testing.AllocsPerRun(100, func() { sink = hookonce.ContextWith(ctx, store, claim, ev) }); n > 1 || sink == nil {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// inDoors runs a handler behind both doors, each with a store of its own, and returns the status and what was logged.
+func inDoors(t *testing.T, work func(ctx context.Context, store *memstore.Store, tx *memstore.Tx) error, check func(t *testing.T, status int, log string, store *memstore.Store)) {
+	t.Helper()
+	for _, door := range []string{"webhook", "idempotent"} {
+		t.Run(door, func(t *testing.T) {
+			store := memstore.New()
+			var log bytes.Buffer
+			logger := hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+			var answer *httptest.ResponseRecorder
+			switch door {
+			case "webhook":
+				answer = post(endpoint(store, func(ctx context.Context, tx *memstore.Tx, _ *hookonce.Event) error { return work(ctx, store, tx) }, logger), "a 1")
+			default:
+				h := hookonce.Idempotent(store, "api", func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+					w.WriteHeader(http.StatusCreated)
+					return work(r.Context(), store, tx)
+				}, logger, hookonce.WithoutScope())
+				req := httptest.NewRequest("POST", "/", strings.NewReader("x"))
+				req.Header.Set("Idempotency-Key", "k1")
+				answer = httptest.NewRecorder()
+				h.ServeHTTP(answer, req)
+			}
+			check(t, answer.Code, log.String(), store)
+		})
+	}
+}
+
+// What is decided in another transaction would stay when the handler fails, and its next copy would find it decided.
+func TestAnotherTransactionIsRefused(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, tx *memstore.Tx) error{
+		"Enqueue": func(ctx context.Context, tx *memstore.Tx) error {
+			return hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail"})
+		},
+		"Once": func(ctx context.Context, tx *memstore.Tx) error {
+			_, err := hookonce.Once(ctx, tx, "fee", "1")
+			return err
+		},
+		"Newer": func(ctx context.Context, tx *memstore.Tx) error {
+			_, err := hookonce.NewerRank(ctx, tx, "order", hookonce.Version(1))
+			return err
+		},
+		"Transition": func(ctx context.Context, tx *memstore.Tx) error {
+			_, _, err := hookonce.Transition(ctx, tx, "order", "", "paid")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inDoors(t, func(ctx context.Context, store *memstore.Store, tx *memstore.Tx) error {
+				mine := store.Begin()
+				if err := call(ctx, mine); err == nil || !strings.Contains(err.Error(), name+": that is not the transaction that the handler got") {
+					t.Errorf("%v", err)
+				}
+				return errors.Join(mine.Commit(), call(ctx, tx))
+			}, func(t *testing.T, status int, log string, store *memstore.Store) {
+				if status < 500 || !strings.Contains(log, "the handler returned nil although "+name+" had failed") {
+					t.Errorf("status %d: what was refused is not done\n%s", status, log)
+				}
+			})
+		})
+	}
+}
+
+// A handler that returns nil although a call had failed would lose what that was to do.
+func TestHiddenErrorOfACall(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, tx *memstore.Tx){
+		"Enqueue": func(ctx context.Context, tx *memstore.Tx) {
+			_ = hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail"})
+			_ = hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail", Payload: []byte("another one, without a step")})
+		},
+		"Once": func(ctx context.Context, tx *memstore.Tx) { _, _ = hookonce.Once(ctx, tx, "fee", "") },
+		"Newer": func(ctx context.Context, tx *memstore.Tx) {
+			_, _ = hookonce.NewerRank(ctx, tx, "", hookonce.Version(1))
+		},
+		"Transition": func(ctx context.Context, tx *memstore.Tx) { _, _, _ = hookonce.Transition(ctx, tx, "", "a", "b") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inDoors(t, func(ctx context.Context, store *memstore.Store, tx *memstore.Tx) error {
+				call(ctx, tx)
+				return nil
+			}, func(t *testing.T, status int, log string, store *memstore.Store) {
+				queued, err := store.Effects(t.Context(), hookonce.StatePending, 0, 10)
+				if status < 500 || len(queued) != 0 || err != nil || !strings.Contains(log, "the handler returned nil although "+name+" had failed") {
+					t.Errorf("status %d, effects %v, %v\n%s", status, queued, err, log)
+				}
+			})
+		})
 	}
 }

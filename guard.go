@@ -100,11 +100,12 @@ func Newer[Tx any](ctx context.Context, tx Tx, ev *Event) (bool, error) {
 // the name what tells them apart ([JoinKey]). A rank of another kind than the recorded one is newer and takes
 // its place, as when a provider that had times begins to send versions: see [Rank.Supersedes].
 func NewerRank[Tx any](ctx context.Context, tx Tx, resource string, rank Rank) (bool, error) {
-	g, err := storeFrom[Guards[Tx], Tx](ctx, "Newer")
-	if err != nil {
-		return false, err
-	}
-	return g.Newer(ctx, tx, resource, rank)
+	var newer bool
+	err := inTx(ctx, "Newer", tx, func(g Guards[Tx]) (err error) {
+		newer, err = g.Newer(ctx, tx, resource, rank)
+		return err
+	})
+	return newer, err
 }
 
 // Transition moves entity from one state to another, inside tx, if it is in from, and returns the state
@@ -114,11 +115,11 @@ func NewerRank[Tx any](ctx context.Context, tx Tx, resource string, rank Rank) (
 // never moved. The store is that of ctx (see [ContextWith]), and tx a transaction of it. See [Guards] for
 // what happens at once, and errors.
 func Transition[Tx any](ctx context.Context, tx Tx, entity, from, to string) (state string, move Move, err error) {
-	g, err := storeFrom[Guards[Tx], Tx](ctx, "Transition")
-	if err != nil {
-		return "", "", err
-	}
-	return g.Transition(ctx, tx, entity, from, to)
+	err = inTx(ctx, "Transition", tx, func(g Guards[Tx]) (err error) {
+		state, move, err = g.Transition(ctx, tx, entity, from, to)
+		return err
+	})
+	return state, move, err
 }
 
 // Once reports whether the work under key is the caller's to do, inside tx: one fee per payout, whichever
@@ -133,13 +134,13 @@ func Transition[Tx any](ctx context.Context, tx Tx, entity, from, to string) (st
 // a purge of just these is asked for ([PurgeOnce]). Errors: [ErrBusy] if the key is held under
 // a lease elsewhere, [ErrInvalidRef]. After an error tx must be rolled back.
 func Once[Tx any](ctx context.Context, tx Tx, scope, key string) (bool, error) {
-	store, err := storeFrom[TxStore[Tx], Tx](ctx, "Once")
-	if err != nil {
-		return false, err
-	}
-	if scope == "" || key == "" {
-		return false, fmt.Errorf("hookonce: Once(%q, %q): %w: scope and key must not be empty", scope, key, ErrInvalidRef)
-	}
-	c, err := store.ClaimTx(ctx, tx, ClaimRequest{Ref: Ref{Source: oncePrefix + scope, Key: NormalKey(key)}})
+	var c Claim
+	err := inTx(ctx, "Once", tx, func(store TxStore[Tx]) (err error) {
+		if scope == "" || key == "" {
+			return fmt.Errorf("hookonce: Once(%q, %q): %w: scope and key must not be empty", scope, key, ErrInvalidRef)
+		}
+		c, err = store.ClaimTx(ctx, tx, ClaimRequest{Ref: Ref{Source: oncePrefix + scope, Key: NormalKey(key)}})
+		return err
+	})
 	return c.Verdict == Acquired && err == nil, err
 }

@@ -118,7 +118,7 @@ func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
 	}
 	var answer *Response
 	claim, err := h.store.Within(ctx, c.claim(0), func(tx Tx, held Claim) (err error) {
-		answer, err = h.run(ContextWith(ctx, h.store, held, nil), tx, held, c)
+		answer, err = h.run(lend(ctx, h.store, held, nil, tx), tx, held, c)
 		return err
 	})
 	if answer != nil && errors.Is(err, ErrRollback) {
@@ -136,9 +136,9 @@ func (h *idempotent[Tx]) warn(ctx context.Context, host string) {
 }
 
 // run runs the handler and keeps its answer. With [ErrRollback] the answer is there, and yet to be kept.
-func (h *idempotent[Tx]) run(ctx context.Context, tx Tx, held Claim, c *call) (*Response, error) {
+func (h *idempotent[Tx]) run(ctx *workContext, tx Tx, held Claim, c *call) (*Response, error) {
 	rec := recorder.New(h.maxResponse)
-	handled := h.handle(rec, c.readable(ctx), tx)
+	handled := cmp.Or(h.handle(rec, c.readable(ctx), tx), ctx.work.unreturned())
 	if handled != nil {
 		if err := refuseRollback(handled, rec.Status()); err != nil {
 			return nil, err

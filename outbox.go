@@ -93,16 +93,15 @@ type Outbox[Tx any] interface {
 
 // Enqueue stores e inside tx: it is carried out after tx commits, by a relay, and never if tx rolls back. An
 // effect without a reference gets that of the work in ctx. The store is that of ctx (see [ContextWith]),
-// and tx a transaction of it. Give each effect of an event a step of its own: see [Outbox] for errors.
+// and tx a transaction of it: in a handler the one that it was lent, or a savepoint of it, and an error that the handler hides fails
+// it. Give each effect of an event a step of its own: see [Outbox] for errors.
 func Enqueue[Tx any](ctx context.Context, tx Tx, e Effect) error {
-	box, err := storeFrom[Outbox[Tx], Tx](ctx, "Enqueue")
-	if err != nil {
-		return err
-	}
-	if e.Ref == (Ref{}) {
-		e.Ref, _ = RefFrom(ctx)
-	}
-	return box.Enqueue(ctx, tx, e)
+	return inTx(ctx, "Enqueue", tx, func(box Outbox[Tx]) error {
+		if e.Ref == (Ref{}) {
+			e.Ref, _ = RefFrom(ctx)
+		}
+		return box.Enqueue(ctx, tx, e)
+	})
 }
 
 // TakeRequest says which effects [EffectQueue.TakeEffects] takes.

@@ -78,7 +78,8 @@ func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(c
 				return given
 			}
 			ev.Attempt = c.Token
-			return handle(ContextWith(ctx, store, c, ev), tx, ev)
+			at := lend(ctx, store, c, ev, tx)
+			return cmp.Or(handle(at, tx, ev), at.work.unreturned())
 		})
 		if c.Verdict != Acquired {
 			ev.Attempt = 0 // a store may run the handler ahead, and find then that there was nothing to do

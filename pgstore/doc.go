@@ -45,7 +45,9 @@
 // # The end of the transaction
 //
 // The store ends the transaction when the handler returns: Commit and Rollback of the [pgx.Tx] that a handler has
-// refuse, and so do batches of several statements unless each is known to leave the transaction open: a name of a prepared
+// refuse. A handler that calls Rollback, a deferred one as well, and not Commit before, and returns nil has failed: nothing is
+// stored. So has one that returns nil after a statement outside of savepoints had failed, also one that did not come to the server,
+// because the rows of another one were open, say. Refused are also batches of several statements unless each is known to leave the transaction open: a name of a prepared
 // statement is not, nor a text of several statements; send these by themselves. A handler that ends it with a statement by
 // itself (ROLLBACK AND CHAIN, COMMIT; BEGIN) is noticed by the number of the transaction, which travels with the COMMIT in one
 // round trip:

@@ -9,6 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// SameTx reports whether b is a, or a savepoint of it: they are on one connection. [hookonce.Enqueue] and the guards ask for it in
+// a handler.
+func (s *Store) SameTx(a, b pgx.Tx) bool { return a.Conn() == b.Conn() }
+
 // Newer implements [hookonce.Guards] in one round trip. It waits for another transaction that asked about
 // the resource as long as the caller's lock_timeout lets it. Under REPEATABLE READ and SERIALIZABLE it
 // fails with SQLSTATE 40001 if that one committed: roll back and try again.

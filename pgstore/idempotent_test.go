@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -249,5 +250,52 @@ func TestAnswerAboveTheLimit(t *testing.T) {
 	}
 	if err := store.CompleteWith(t.Context(), c, huge); !errors.Is(err, hookonce.ErrResponseTooLarge) {
 		t.Errorf("CompleteWith = %v", err)
+	}
+}
+
+// Of a handler's transaction a savepoint is a part, and a transaction of the pool is not. What fails in a savepoint may be undone.
+func TestPartsOfTheTransaction(t *testing.T) {
+	for name, tt := range map[string]struct {
+		work   func(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx) error
+		status int
+		mails  int
+	}{
+		"a transaction of the pool": {func(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx) error {
+			return pgx.BeginFunc(ctx, pool, func(mine pgx.Tx) error { return hookonce.Enqueue(ctx, mine, hookonce.Effect{Name: "mail"}) })
+		}, 503, 0},
+		"another type of transaction": {func(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx) error {
+			return pgx.BeginFunc(ctx, pool, func(mine pgx.Tx) error {
+				_ = hookonce.Enqueue(ctx, mine.(*pgxpool.Tx), hookonce.Effect{Name: "mail"})
+				return nil
+			})
+		}, 503, 0},
+		"a savepoint": {func(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx) error {
+			return pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error { return hookonce.Enqueue(ctx, part, hookonce.Effect{Name: "mail"}) })
+		}, 200, 1},
+		"a transaction of one's own type": {func(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx) error {
+			return hookonce.Enqueue(ctx, pgx.Tx(struct{ pgx.Tx }{tx}), hookonce.Effect{Name: "mail"})
+		}, 200, 1},
+		"a savepoint that is undone": {func(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx) error {
+			_ = pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error {
+				return errors.Join(hookonce.Enqueue(ctx, part, hookonce.Effect{Name: "mail"}), hookonce.Enqueue(ctx, part, hookonce.Effect{Name: "mail"}))
+			})
+			return hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "letter"})
+		}, 200, 1},
+		"an error that is hidden": {func(ctx context.Context, pool *pgxpool.Pool, tx pgx.Tx) error {
+			_ = errors.Join(hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail"}), hookonce.Enqueue(ctx, tx, hookonce.Effect{Name: "mail"}))
+			return nil
+		}, 503, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, pool := newStore(t)
+			h := hookonce.Idempotent(store, "idempotency", func(w http.ResponseWriter, r *http.Request, tx pgx.Tx) error {
+				return tt.work(r.Context(), pool, tx)
+			}, hookonce.WithoutScope(), hookonce.WithLogger(slog.New(slog.NewTextHandler(t.Output(), nil))))
+			w := send(h, "k1", "10")
+			mails, err := store.Effects(t.Context(), hookonce.StatePending, 0, 10)
+			if w.Code != tt.status || len(mails) != tt.mails || err != nil {
+				t.Errorf("status %d, effects %v, %v", w.Code, mails, err)
+			}
+		})
 	}
 }

@@ -20,14 +20,24 @@ type handlerTx struct {
 var (
 	errNotYours = errors.New("pgstore: the transaction holds the claim and ends by itself when the handler " +
 		"returns: return nil to commit, an error to roll back")
+	errBusy = errors.New("the rows of another query were open, or another goroutine used the connection")
 	errOver = errors.New("pgstore: the transaction was rolled back by a statement of the handler's; what comes after that would be stored without the claim")
 )
 
-// Commit refuses.
-func (handlerTx) Commit(context.Context) error { return errNotYours }
+// Commit refuses: that is done when the handler returns nil.
+func (t handlerTx) Commit(context.Context) error {
+	t.work.commits.Store(true)
+	return errNotYours
+}
 
-// Rollback refuses. A deferred Rollback in the handler does no harm.
-func (handlerTx) Rollback(context.Context) error { return errNotYours }
+// Rollback refuses. A handler that calls it, deferred or not, and returns nil has failed, because in a transaction of its own that
+// would undo its work. After Commit it means nothing, as in pgx.
+func (t handlerTx) Rollback(context.Context) error {
+	if !t.work.commits.Load() {
+		t.work.rolledBack.Store(true)
+	}
+	return errNotYours
+}
 
 // usable returns an error if a statement would not be part of the handler's transaction. After a ROLLBACK it would
 // be stored by itself. After a COMMIT it is let through, because nothing would do it again.
@@ -45,6 +55,19 @@ func (t handlerTx) usable(ctx context.Context) error {
 	return nil
 }
 
+// noted remembers an error of which the server knows nothing, such as that of a statement that could not be sent, because the rows
+// of another one were open: the work would be committed without what was refused. What failed in a savepoint may be undone with it.
+func (t handlerTx) noted(err error) error {
+	var known *pgconn.PgError
+	if err != nil && t.lent() && !errors.As(err, &known) {
+		t.work.hidden.CompareAndSwap(nil, &err)
+	}
+	return err
+}
+
+// lent reports whether it is the transaction itself, and not a savepoint.
+func (t handlerTx) lent() bool { return t.Tx == t.work.tx }
+
 // Begin implements [pgx.Tx].
 func (t handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err := t.usable(ctx); err != nil {
@@ -52,7 +75,7 @@ func (t handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
 	}
 	inner, err := t.Tx.Begin(ctx)
 	if err != nil {
-		return nil, err
+		return nil, t.noted(err)
 	}
 	return savepoint{handlerTx{inner, t.work}}, nil
 }
@@ -62,7 +85,8 @@ func (t handlerTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns [
 	if err := t.usable(ctx); err != nil {
 		return 0, err
 	}
-	return t.Tx.CopyFrom(ctx, table, columns, rows)
+	n, err := t.Tx.CopyFrom(ctx, table, columns, rows)
+	return n, t.noted(err)
 }
 
 // SendBatch implements [pgx.Tx]. Several statements go only if each is known to leave the transaction open. Once a batch was
@@ -77,6 +101,9 @@ func (t handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 			return pgx.FailedBatchResults(b, fmt.Errorf("%w; statement %d of the batch may end it: send that by itself", errNotYours, i+1))
 		}
 	}
+	if t.Tx.Conn().PgConn().IsBusy() {
+		_ = t.noted(errBusy)
+	}
 	return t.Tx.SendBatch(ctx, b)
 }
 
@@ -85,7 +112,8 @@ func (t handlerTx) Prepare(ctx context.Context, name, sql string) (*pgconn.State
 	if err := t.usable(ctx); err != nil {
 		return nil, err
 	}
-	return t.Tx.Prepare(ctx, name, sql)
+	statement, err := t.Tx.Prepare(ctx, name, sql)
+	return statement, t.noted(err)
 }
 
 // Exec implements [pgx.Tx].
@@ -93,7 +121,8 @@ func (t handlerTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Co
 	if err := t.usable(ctx); err != nil {
 		return pgconn.CommandTag{}, err
 	}
-	return t.Tx.Exec(ctx, sql, args...)
+	tag, err := t.Tx.Exec(ctx, sql, args...)
+	return tag, t.noted(err)
 }
 
 // Query implements [pgx.Tx].
@@ -101,13 +130,17 @@ func (t handlerTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 	if err := t.usable(ctx); err != nil {
 		return pgx.FailedBatchResults(new(pgx.Batch), err).Query()
 	}
-	return t.Tx.Query(ctx, sql, args...)
+	rows, err := t.Tx.Query(ctx, sql, args...)
+	return rows, t.noted(err)
 }
 
 // QueryRow implements [pgx.Tx].
 func (t handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if err := t.usable(ctx); err != nil {
 		return pgx.FailedBatchResults(new(pgx.Batch), err).QueryRow()
+	}
+	if t.Tx.Conn().PgConn().IsBusy() {
+		_ = t.noted(errBusy)
 	}
 	return t.Tx.QueryRow(ctx, sql, args...)
 }

@@ -203,6 +203,48 @@ func TestMisusedTransaction(t *testing.T) {
 		}, "one of its statements had failed"},
 		{"it commits by itself", func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) }, "ends by itself"},
 		{"it rolls back by itself", func(ctx context.Context, tx pgx.Tx) error { return tx.Rollback(ctx) }, "ends by itself"},
+		{"it rolls back, and hides that it could not", func(ctx context.Context, tx pgx.Tx) error {
+			_ = tx.Rollback(ctx)
+			return nil
+		}, "remove Rollback"},
+		{"it has a deferred Rollback", func(ctx context.Context, tx pgx.Tx) error {
+			defer tx.Rollback(ctx)
+			return nil
+		}, "remove Rollback"},
+		{"it sends statements while rows are open", func(ctx context.Context, tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, "SELECT generate_series(1, 3)")
+			for err == nil && rows.Next() {
+				_ = effect(ctx, tx, "lost")
+			}
+			rows.Close()
+			return err
+		}, "one of its statements had failed: return the error: conn busy"},
+		{"it asks for a row while rows are open", func(ctx context.Context, tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, "SELECT generate_series(1, 3)")
+			for err == nil && rows.Next() {
+				_ = tx.QueryRow(ctx, "SELECT 1").Scan(new(int))
+			}
+			return err
+		}, "one of its statements had failed"},
+		{"it sends a batch while rows are open", func(ctx context.Context, tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, "SELECT generate_series(1, 3)")
+			for err == nil && rows.Next() {
+				var b pgx.Batch
+				b.Queue("INSERT INTO effects VALUES ('lost')")
+				_ = tx.SendBatch(ctx, &b).Close()
+			}
+			return err
+		}, "one of its statements had failed"},
+		{"it gives too few arguments", func(ctx context.Context, tx pgx.Tx) error {
+			_, _ = tx.Exec(ctx, "INSERT INTO effects VALUES ($1)")
+			return nil
+		}, "one of its statements had failed"},
+		{"it goes on after its own time ran out", func(ctx context.Context, tx pgx.Tx) error {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			_ = effect(ctx, tx, "lost")
+			return nil
+		}, "one of its statements had failed"},
 		{"it leaves rows open", func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Query(ctx, "SELECT generate_series(1, 1000)")
 			return err
@@ -247,6 +289,29 @@ func TestHandlerTransactionDoesEverything(t *testing.T) {
 	happened, err := testdb.Counts(t.Context(), pool, "effects")
 	if err != nil || len(happened) != 3 || happened["kept"] != 1 || happened["copied"] != 2 || happened["batched"] != 1 {
 		t.Errorf("effects %v, %v", happened, err)
+	}
+}
+
+// What fails in a savepoint is undone with it, and after Commit, which refuses, a deferred Rollback means nothing.
+func TestHandlerGoesOnAfterASavepoint(t *testing.T) {
+	store, pool := newStore(t)
+	_, err := store.Within(t.Context(), request("evt_1"), func(tx pgx.Tx, _ hookonce.Claim) error {
+		defer tx.Rollback(t.Context())
+		part, err := tx.Begin(t.Context())
+		if err != nil {
+			return err
+		}
+		if _, err := part.Exec(t.Context(), "INSERT INTO effects VALUES ($1)"); err == nil {
+			return errors.New("a statement without its argument was carried out")
+		}
+		if err := errors.Join(part.Rollback(t.Context()), effect(t.Context(), tx, "kept")); err != nil {
+			return err
+		}
+		_ = tx.Commit(t.Context())
+		return nil
+	})
+	if happened, counted := testdb.Counts(t.Context(), pool, "effects"); err != nil || counted != nil || len(happened) != 1 || happened["kept"] != 1 {
+		t.Errorf("error %v, effects %v, %v", err, happened, counted)
 	}
 }
 

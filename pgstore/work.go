@@ -23,6 +23,10 @@ type work struct {
 	number  int64       // of the transaction, by which it is known
 	over    atomic.Bool // the handler's part is over
 	refused atomic.Bool // a batch was not sent, so what the handler meant to do is not there
+	// commits says that the handler called Commit, and rolledBack that it called Rollback, and not Commit before.
+	commits, rolledBack atomic.Bool
+	// hidden is the first error of a statement that did not come to the server.
+	hidden atomic.Pointer[error]
 	// whole says that what is stored of the work, if anything, is all of it. Otherwise the handler may have committed the
 	// claim without what came after that.
 	whole bool
@@ -108,8 +112,12 @@ func (w *work) committable(ctx context.Context) error {
 	switch {
 	case w.refused.Load():
 		return claimsql.ErrRefused
+	case w.rolledBack.Load():
+		return claimsql.ErrRolledBack
 	case conn.IsClosed():
 		return errors.New("the connection was lost before the commit")
+	case w.hidden.Load() != nil:
+		return fmt.Errorf("%w: %w", claimsql.ErrHidden, *w.hidden.Load())
 	case conn.IsBusy():
 		return errors.New("the handler returned nil and left the rows of a query open: close them")
 	case conn.TxStatus() == inFailed:

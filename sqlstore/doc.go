@@ -27,7 +27,9 @@
 //   - the transaction was committed by the handler, or in passing by a statement such as MySQL's CREATE TABLE:
 //     the store commits what came after it as well, so that nothing gets lost, and the next copy is a duplicate.
 //     A crash in between would have torn the two apart;
-//   - a statement had failed and the handler hid it (Postgres): the transaction is rolled back, the attempt failed.
+//   - a statement had failed and the handler hid it (Postgres): the transaction is rolled back, the attempt failed. That holds of
+//     what came to the server, and not of what the driver refused, because the rows of another statement were open, say; elsewhere
+//     a statement that failed undoes nothing but itself. Return every error.
 //
 // On MySQL and Postgres a handler that returns an error after a statement that committed has failed: what was not
 // committed is rolled back, the claim is failed again, and the next copy runs the handler, which repeats what was
