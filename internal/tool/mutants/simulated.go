@@ -36,7 +36,7 @@ var simulated = []mutant{
 		`	if err != nil {
 		return true
 	}`,
-		year},
+		[]test{{"./internal/journal/engine", "TestFinish_survivesAnOutage"}, {yearly, "TestScenes/answers"}}},
 	{"ill-loses-what-waits", "4. what waits for a destination that falls ill is never handed back", "internal/deliver/sendqueue.go",
 		`		q.handBack(waiting, h.back(now))
 		q.metrics.trips`,
