@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -24,12 +27,13 @@ type Signer interface {
 
 // Sign returns a delivery of the event with that id, as p signs it: a request for a server's handler. It
 // fails the test if that cannot be made, as in the name of a provider that signs with a private key.
-// Its content is the same each time, except for the time of signing: the event happens at the moment of
-// the call.
+// Its content is the same each time in one test and in those within it, except for the time of signing: the
+// event happens when it is signed first. By a clock that was set back before that, it happens at the moment of the
+// call.
 func Sign(t testing.TB, p Signer, id string, opts ...Option) *http.Request {
 	t.Helper()
 	s := newSettings(t, opts)
-	r, _, err := s.sign(p, spec.Sample{ID: id, Object: s.object, Version: 1, Time: s.now()})
+	r, _, err := s.sign(p, spec.Sample{ID: id, Object: s.object, Version: 1, Time: happened(t, p, id, s.now())})
 	if err != nil {
 		t.Fatalf("hookoncetest: Sign: %v", err)
 	}
@@ -69,4 +73,40 @@ func (s *settings) sign(p Signer, of spec.Sample) (*http.Request, *hookonce.Even
 	r := httptest.NewRequest(http.MethodPost, signed.URL, bytes.NewReader(signed.Body))
 	r.Header = signed.Header
 	return r, &d.Events[0], nil
+}
+
+// occurrence is an event of a test.
+type occurrence struct{ test, provider, id string }
+
+// occurrences has when the events of the tests under way happened. Nothing of it outlives its test: another may have
+// another clock.
+var occurrences = struct {
+	sync.Mutex
+	at map[occurrence]time.Time
+}{at: map[occurrence]time.Time{}}
+
+// happened returns when the event with that id happened: at its first signing in t or in a test around it, or now, if
+// there was none or the clock shows that it is yet to be.
+func happened(t testing.TB, p Signer, id string, now time.Time) time.Time {
+	occurrences.Lock()
+	defer occurrences.Unlock()
+	o := occurrence{test: t.Name(), provider: p.Profile().Name, id: id}
+	for around, more := o, true; more; around.test, more = parent(around.test) {
+		if at, ok := occurrences.at[around]; ok && !at.After(now) {
+			return at
+		}
+	}
+	occurrences.at[o] = now
+	t.Cleanup(func() {
+		occurrences.Lock()
+		defer occurrences.Unlock()
+		delete(occurrences.at, o)
+	})
+	return now
+}
+
+// parent returns the name of the test that runs the one with that name, if there is one.
+func parent(test string) (string, bool) {
+	i := strings.LastIndexByte(test, '/')
+	return test[:max(i, 0)], i >= 0
 }

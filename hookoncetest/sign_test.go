@@ -3,14 +3,17 @@ package hookoncetest_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
+	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -42,6 +45,55 @@ func TestSign(t *testing.T) {
 		t.Errorf("%s: %s", ev.Key, ev.Body)
 	}
 }
+
+// TestCopiesHaveOneContent: in a test and in those within it, whatever the time; each test has events of its own, and
+// none is of the future.
+func TestCopiesHaveOneContent(t *testing.T) {
+	start := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	clock := hookoncetest.NewClock(start)
+	now := hookoncetest.Now(clock.Now)
+	want := func(t testing.TB, at time.Time) {
+		t.Helper()
+		var ev struct{ Created int64 }
+		if err := json.NewDecoder(hookoncetest.Sign(t, stripe, "evt_1", now).Body).Decode(&ev); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Unix(ev.Created, 0); got.Unix() != at.Unix() {
+			t.Errorf("at %v the event says that it happened at %v, not at %v", clock.Now(), got, at)
+		}
+	}
+	t.Run("within", func(t *testing.T) {
+		want(t, start)
+		handler := hookonce.Webhook(memstore.New(), "stripe", stripe, func(context.Context, *memstore.Tx, *hookonce.Event) error {
+			return nil
+		}, hookonce.WithClock(clock.Now), quiet)
+		for _, status := range []string{"accepted", "duplicate"} {
+			clock.Advance(1100 * time.Millisecond)
+			if got := hookoncetest.Deliver(t, handler, stripe, "evt_1", now).Header.Get("Hookonce-Status"); got != status {
+				t.Errorf("the delivery is %s, not %s", got, status)
+			}
+		}
+		t.Run("deep", func(t *testing.T) { t.Run("er", func(t *testing.T) { want(t, start) }) })
+	})
+	later := clock.Advance(time.Hour)
+	t.Run("another", func(t *testing.T) { want(renamed{t}, later) })
+	later = clock.Advance(time.Hour)
+	t.Run("the same again", func(t *testing.T) { want(renamed{t}, later) })
+	clock.Advance(time.Hour)
+	want(t, clock.Now())
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now()
+		clock.Advance(at.Sub(clock.Now()))
+		want(t, at)
+		clock.Advance(time.Hour)
+		want(t, at)
+	})
+}
+
+// renamed is a test under one name, as tests have that run several times.
+type renamed struct{ testing.TB }
+
+func (renamed) Name() string { return "TestCopiesHaveOneContent/renamed" }
 
 // TestSignIsRefused: what cannot be sent is said, and not sent.
 func TestSignIsRefused(t *testing.T) {
