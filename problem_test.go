@@ -1,6 +1,7 @@
 package hookonce_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -113,6 +114,28 @@ func TestBodyThatCannotBeRead(t *testing.T) {
 			if named := strings.Contains(log.String(), "put the handler in front of that middleware"); named != c.logged {
 				t.Errorf("%s: %s logged %s", name, door, &log)
 			}
+		}
+	}
+}
+
+// A request without a body, as http.NewRequest makes it, has an empty one.
+func TestNoBodyIsAnEmptyOne(t *testing.T) {
+	for door, h := range map[string]http.Handler{
+		"Webhook":         hookonce.Webhook(memstore.New(), "sender", sender{}, new(ledger).handle, quiet),
+		"WebhookLease":    leased(memstore.New(), func(context.Context, *hookonce.Event) error { return nil }),
+		"Idempotent":      counter(memstore.New(), new(till).charge),
+		"IdempotentLease": desk(memstore.New(), new(printer)),
+	} {
+		r, err := http.NewRequest(http.MethodPost, "https://shop.example/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Idempotency-Key", "k1")
+		r.Header.Set("Sig", "ok")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code/100 != 2 {
+			t.Errorf("%s answered %d %s", door, w.Code, w.Body)
 		}
 	}
 }

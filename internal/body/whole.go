@@ -11,10 +11,16 @@ import (
 
 // ReadWhole is [Read] for a handler that stands behind middlewares which it does not know. It returns [ErrTouched] for
 // a body of which one of them has taken something: neither a signature nor a fingerprint would cover what the sender
-// said, and no sender can mend it. One that was replaced by a whole one is taken.
+// said, and no sender can mend it. One that was replaced by a whole one is taken. No body at all is an empty one: that
+// of a request that no server received.
 func ReadWhole(r *http.Request, limit int64) ([]byte, error) {
-	if r.ContentLength > limit {
+	switch {
+	case r.ContentLength > limit:
 		return nil, ErrTooLarge
+	case r.Body == nil && r.ContentLength != 0:
+		return nil, ErrTouched
+	case r.Body == nil:
+		return nil, nil
 	}
 	empty := drained(r.Body)
 	body, err := readUpTo(r.Body, beyond(limit), nil)

@@ -80,6 +80,7 @@ var inFront = map[string]struct {
 	"cuts":               {do: func(r *http.Request) { r.Body = io.NopCloser(io.LimitReader(r.Body, 3)) }},
 	"closes":             {do: func(r *http.Request) { r.Body.Close() }},
 	"takes away":         {do: func(r *http.Request) { r.Body = http.NoBody }},
+	"leaves none":        {do: func(r *http.Request) { r.Body = nil }},
 	"parses a form":      {do: func(r *http.Request) { _ = r.ParseForm() }, kind: "application/x-www-form-urlencoded"},
 	"parses a multipart": {do: func(r *http.Request) { _ = r.ParseMultipartForm(1 << 20) }, body: form("b1", "invoice"), kind: "multipart/form-data; boundary=b1"},
 }
