@@ -25,6 +25,10 @@ type printer struct{ testing.TB }
 
 func (printer) Helper() {}
 
+func (printer) Name() string { return "Example" }
+
+func (printer) Cleanup(func()) {} // an example ends with the process
+
 func (printer) Errorf(format string, a ...any) {
 	line, _, _ := strings.Cut(fmt.Sprintf(format, a...), "\n")
 	fmt.Println("FAIL:", line)

@@ -2,11 +2,7 @@
 //
 // Only a program that migrates by itself needs it: the stores work on tables that are there, and their Check says
 // so where they are not. Others run `hookonce migrate`, or apply what [Print] returns with a migration tool of
-// their own.
-//
-//	db := stdlib.OpenDBFromPool(pool) // of pgx; or the *sql.DB that the program has
-//	defer db.Close()
-//	_, err := ddl.Migrate(ctx, db, ddl.Postgres, ddl.DefaultName)
+// their own. [Migrate] takes the *sql.DB that a program has; its examples show where one with a pool of pgx has that from.
 package schema
 
 import (
