@@ -190,7 +190,8 @@ func (h *idempotent[Tx]) keepAlone(ctx context.Context, c *call, answer *Respons
 //   - the lease is extended at a third of its length while next runs, until [WithTimeout] has passed. When it
 //     is lost, the request's context ends. Only what was recorded under the current token counts: a request
 //     whose claim was taken over meanwhile is answered 409, and stores nothing. A crash is over when the
-//     lease is, and needs no cleaning up;
+//     lease is, and needs no cleaning up. Leases end by the store's clock in each process: these clocks must agree
+//     to well within a lease, or two copies run next at once;
 //   - an answer that is not kept frees the claim at once, and so do a panic and an answer that was cut short; but
 //     nothing is rolled back. So the claim is pinned to its request before next runs: another one under the same
 //     key is a 422 as long as nothing is done under it, also after next failed, or its process died. Only an

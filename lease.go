@@ -21,7 +21,8 @@ import (
 // always means that the work is done and on record. The claim has the verdict beside an error, too.
 //
 // The lease is req.Lease, [DefaultLease] if it is zero, and at least 10 ms; it is extended at each third of its
-// length while fn runs. The context of fn ends when the lease is lost, or when ctx does; what is recorded
+// length while fn runs. Leases end by the clock of whoever asks, so the clocks of all processes must agree to well within
+// one; a process that is ahead by a whole lease runs fn beside another. The context of fn ends when the lease is lost, or when ctx does; what is recorded
 // afterwards outlives ctx by 5 s at most.
 //
 // When fn returns nil the claim is done, unless the error says otherwise. When fn returns an error, or panics,

@@ -101,7 +101,8 @@ func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(c
 //   - the lease is extended at a third of its length while handle runs, until [WithTimeout] has passed. When it
 //     is lost, the handler's context ends. Only what was recorded under the current token counts: a delivery
 //     whose claim was taken over meanwhile is answered 503 (busy), and so are copies while another process has
-//     the lease, at once;
+//     the lease, at once. Leases end by the store's clock in each process: these clocks must agree to well within a
+//     lease, or two copies of one event run handle at once;
 //   - success is acknowledged when it is on record that the event is done. If that cannot be recorded for 5 s,
 //     the answer is 503, and the next copy runs handle again after the lease;
 //   - an error or a panic frees the claim at once, with a trace; but nothing is rolled back;

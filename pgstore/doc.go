@@ -62,7 +62,9 @@
 //     is worse than to repeat. Copies that come before that is on record are told that the work is done, and a cache in front of
 //     the store ([hookonce.Cached]) goes on to say so. So it stays if the process or the database dies meanwhile.
 //
-// The store does not see what is sent through [pgx.Tx].Conn until the end.
+// The store does not see what is sent through [pgx.Tx].Conn until the end. Nothing of the transaction is to be used after
+// the handler returned, its Conn included: the connection goes back to the pool, and what a goroutine sends through it
+// then is stored by whoever has the connection next, as with the claim of another event.
 //
 // # Poolers
 //

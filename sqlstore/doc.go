@@ -110,6 +110,12 @@
 // readTimeout, longer than any statement of yours waits, bounds that where the network goes silent just then. No
 // other parameter matters to the store, neither parseTime nor multiStatements nor clientFoundRows.
 //
+// # MySQL: tables without transactions
+//
+// The handler's tables must be of an engine with transactions, as InnoDB is and the store's tables are. No rollback
+// undoes what is written to a table of MyISAM, Aria or MEMORY: a handler that fails once and then succeeds has
+// written there twice, and nothing says so.
+//
 // # MySQL: claims and locks
 //
 // A claim in a transaction costs eight statements around the handler's own. The bounded wait is a setting of
@@ -128,8 +134,5 @@
 // # MySQL: durability
 //
 // With innodb_flush_log_at_trx_commit other than 1 a crash can lose a claim, and its effect, after the provider
-// was told that all is well.
-//
-// The handler's tables must be InnoDB's as the store's are: what is written to any
-// other does not roll back. Nobody is told when another process finishes, because MySQL has nothing like LISTEN.
+// was told that all is well. Nobody is told when another process finishes, because MySQL has nothing like LISTEN.
 package sqlstore
