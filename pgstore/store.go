@@ -104,7 +104,8 @@ func New(pool *pgxpool.Pool, opts ...Option) *Store {
 // Check returns nil if the tables are at the version that this program needs, and otherwise an error
 // that wraps [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] and says what to do. It also refuses
 // connections on which there are no transactions, as through PgBouncer in statement mode, and servers whose advisory
-// locks lock nothing, as CockroachDB's before a change of April 2026, and YugabyteDB, whose transactions have no numbers.
+// locks lock nothing, as CockroachDB's before a change of April 2026, and YugabyteDB, whose transactions have no numbers. So it does
+// with standbys, connections that are read-only (default_transaction_read_only), and roles that may read claims and write nothing.
 func (s *Store) Check(ctx context.Context) error {
 	db := stdlib.OpenDBFromPool(s.pool)
 	err := ddl.SoundForClaims(ctx, db)

@@ -62,6 +62,9 @@
 //	sql.Open("sqlite", "file:app.db?_pragma=journal_mode(WAL)&_pragma=busy_timeout(1000)&_pragma=synchronous(FULL)") // modernc
 //	sql.Open("sqlite3", "file:app.db?_journal_mode=WAL&_busy_timeout=1000&_synchronous=FULL")                       // mattn
 //
+// In memory (:memory:) each connection has a database of its own: call SetMaxOpenConns(1), or open a file or
+// file::memory:?cache=shared. Check refuses the rest.
+//
 // With synchronous=NORMAL a power failure can lose a claim, and its effect, after the provider was
 // told that all is well. Without write-ahead logging a reader can make a commit fail, which is a
 // failed attempt like any other.

@@ -268,7 +268,8 @@ func soundMySQL(ctx context.Context, db *sql.DB) error {
 	if err := soundGalera(ctx, db); err != nil {
 		return err
 	}
-	rows, err := db.QueryContext(ctx, `SHOW SESSION VARIABLES WHERE Variable_name IN ('autocommit', 'tx_isolation', 'transaction_isolation')`)
+	rows, err := db.QueryContext(ctx, `SHOW SESSION VARIABLES WHERE Variable_name IN
+		('autocommit', 'tx_isolation', 'transaction_isolation', 'tx_read_only', 'transaction_read_only')`)
 	if err != nil {
 		return err
 	}
@@ -282,6 +283,8 @@ func soundMySQL(ctx context.Context, db *sql.DB) error {
 		case name == "autocommit" && value != "ON":
 			return errors.New("connections have autocommit off: claims under a lease, and the traces of failures, would be gone with " +
 				"their connection; remove autocommit from the connection string, or init_connect from the server")
+		case strings.HasSuffix(name, "_read_only") && value == "ON":
+			return fmt.Errorf("transactions are read-only, so that nothing can be claimed: set %s to OFF for these connections or on the server, wherever it is on", name)
 		case strings.EqualFold(value, "READ-UNCOMMITTED"):
 			return errors.New("connections read what others have not committed (READ UNCOMMITTED): a copy would be told that work is done " +
 				"which may still be rolled back, and the event be lost; choose READ COMMITTED or a stricter level")

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -315,5 +317,34 @@ func TestADeadOwnerFreesItsClaimOnMySQL(t *testing.T) {
 		f.kill(t, id)
 		must(t, g.Wait())
 		_ = owner.Rollback() // its connection is gone
+	})
+}
+
+// What is written to a table without transactions stays, which nothing can mend: the page says so, and how such tables
+// are found.
+func TestMySQLTablesWithoutTransactions(t *testing.T) {
+	page, err := os.ReadFile("../docs/storage.md")
+	must(t, err)
+	_, query, ok := strings.Cut(string(page), "```sql\nSELECT table_name, t.engine")
+	query, _, _ = strings.Cut(query, "```")
+	if !ok {
+		t.Fatal("docs/storage.md has no query for tables without transactions")
+	}
+	every(t, mysqlConnections(), func(t *testing.T, f fixture) {
+		exec(t, f.db, `CREATE TABLE `+f.tables+`sound (id INT) ENGINE=InnoDB`)
+		for _, engine := range []string{"MyISAM", "Aria", "MEMORY"} {
+			exec(t, f.db, `CREATE TABLE `+f.tables+engine+` (id INT) ENGINE=`+engine)
+			_, err := f.within(t, `INSERT INTO `+f.tables+engine+` VALUES (1)`, `no statement`)
+			var left int
+			if qErr := f.db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+f.tables+engine).Scan(&left); err == nil || qErr != nil || left != 1 {
+				t.Errorf("%s: after a handler that failed (%v) there are %d rows, %v", engine, err, left, qErr)
+			}
+			var table, its string
+			must(t, f.db.QueryRowContext(t.Context(), "SELECT table_name, t.engine"+query).Scan(&table, &its))
+			if table != f.tables+engine || its != engine {
+				t.Errorf("the page's query finds %s of %s", table, its)
+			}
+			exec(t, f.db, `DROP TABLE `+f.tables+engine)
+		}
 	})
 }

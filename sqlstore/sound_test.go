@@ -6,6 +6,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -20,6 +21,7 @@ func TestCheckRefusesUnsoundConnections(t *testing.T) {
 		"modernc":          {mo, files("?cache=shared&_pragma=read_uncommitted(1)"), "read_uncommitted"},
 		"READ UNCOMMITTED": {my, prefixes("?tx_isolation=%27READ-UNCOMMITTED%27"), "READ UNCOMMITTED"},
 		"no autocommit":    {my, prefixes("?autocommit=0"), "autocommit off"},
+		"read-only":        {my, prefixes("?tx_read_only=1"), "set tx_read_only to OFF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := tt.Open(t, tt.places(t)(t).DSN, new(testdb.Faults))
@@ -36,6 +38,34 @@ func TestCheckRefusesUnsoundConnections(t *testing.T) {
 			t.Errorf("Check: %v", err)
 		}
 	})
+}
+
+// Connections each of which has a memory of its own are found out by the tables that one of them has; no others are refused.
+func TestCheckRefusesAMemoryForEachConnection(t *testing.T) {
+	for name, c := range sqliteConnections() {
+		for memory, tt := range map[string]struct {
+			dsn         string
+			connections int
+			refused     bool
+		}{
+			"each its own":   {"file::memory:", 0, true},
+			"two at most":    {"file::memory:", 2, true},
+			"one connection": {"file::memory:", 1, false},
+			"one for all":    {"file:" + name + "?mode=memory&cache=shared", 0, false},
+			"a file":         {"file:" + t.TempDir() + "/app.db", 0, false},
+		} {
+			t.Run(name+", "+memory, func(t *testing.T) {
+				db := c.Open(t, tt.dsn, new(testdb.Faults))
+				db.SetMaxOpenConns(tt.connections)
+				_, err := schema.Migrate(t.Context(), db, schema.SQLite, schema.DefaultName)
+				must(t, err)
+				err = sqlstore.New(db, sqlstore.SQLite).Check(t.Context())
+				if (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "SetMaxOpenConns(1)") {
+					t.Errorf("Check: %v", err)
+				}
+			})
+		}
+	}
 }
 
 // No claim is kept where advisory locks lock nothing, whatever the driver.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/ddl"
@@ -131,13 +132,48 @@ func purgeSQLite(ctx context.Context, db *sql.DB, d doom, args []any, limit int)
 
 // soundSQLite refuses connections that read what others have not committed. That takes the shared cache as well,
 // and the pragma has no use without it. https://www.sqlite.org/sharedcache.html#read_uncommitted_isolation_mode
+// It also refuses connections each of which has a database of its own.
 func soundSQLite(ctx context.Context, db *sql.DB) error {
 	var dirty bool
-	if err := db.QueryRowContext(ctx, `PRAGMA read_uncommitted`).Scan(&dirty); err != nil || !dirty {
+	if err := db.QueryRowContext(ctx, `PRAGMA read_uncommitted`).Scan(&dirty); err != nil {
 		return err
 	}
-	return errors.New("connections read what others have not committed (PRAGMA read_uncommitted, with cache=shared): a copy would be told " +
-		"that work is done which may still be rolled back, and the event be lost; remove the pragma")
+	if dirty {
+		return errors.New("connections read what others have not committed (PRAGMA read_uncommitted, with cache=shared): a copy would be told " +
+			"that work is done which may still be rolled back, and the event be lost; remove the pragma")
+	}
+	return oneSQLite(ctx, db)
+}
+
+// secondConnection bounds how long is waited for one: handlers may have them all.
+const secondConnection = 2 * time.Second
+
+// oneSQLite returns an error if two connections of the pool have databases of their own, in memory or in a temporary file,
+// which shows by the tables that one alone has. What cannot be told is not refused.
+func oneSQLite(ctx context.Context, db *sql.DB) error {
+	if db.Stats().MaxOpenConnections == 1 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, secondConnection)
+	defer cancel()
+	var tables [2]int
+	for i := range tables {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return nil
+		}
+		defer conn.Close()
+		var file string
+		err = conn.QueryRowContext(ctx, `SELECT file, (SELECT count(*) FROM sqlite_master) FROM pragma_database_list WHERE name = 'main'`).Scan(&file, &tables[i])
+		if err != nil || file != "" {
+			return nil
+		}
+	}
+	if tables[0] == tables[1] {
+		return nil
+	}
+	return errors.New("each connection has a database of its own, in memory or in a temporary file, and most have no tables: " +
+		"call SetMaxOpenConns(1), or open a file, or one memory for all (file::memory:?cache=shared)")
 }
 
 // SQLite's primary result codes, see https://www.sqlite.org/rescode.html.

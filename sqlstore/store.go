@@ -94,9 +94,10 @@ func named(d Dialect, name string) (dialect, error) {
 }
 
 // Check reports whether the tables are what this program needs, without changing anything, and whether claims
-// hold on connections like the database's: it refuses SQLite with PRAGMA read_uncommitted, MySQL under READ
-// UNCOMMITTED or without autocommit, and PgBouncer in statement mode. Errors: [hookonce.ErrSchemaMissing],
-// [hookonce.ErrSchemaNewer].
+// hold on connections like the database's: it refuses SQLite with PRAGMA read_uncommitted, or in a memory of each
+// connection's own, MySQL under READ UNCOMMITTED, read-only or without autocommit, and PgBouncer in statement mode. On
+// Postgres it refuses standbys, read-only connections, and roles that may read claims and write nothing, too. Errors:
+// [hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer].
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.sound(ctx); err != nil {
 		return err

@@ -222,13 +222,18 @@ func Recorded(ctx context.Context, db Querier, d Dialect, name string) (int64, e
 	return t.Recorded(ctx, db)
 }
 
-// CheckProgram is [Check] for a program that is not hookonce itself, which can migrate by a call as well.
+// CheckProgram is [Check] for a program that is not hookonce itself, which can migrate by a call as well, and which is to
+// write there.
 func CheckProgram(ctx context.Context, db Querier, d Dialect, name string) error {
 	err := Check(ctx, db, d, name)
-	if errors.Is(err, hookonce.ErrSchemaMissing) {
-		err = fmt.Errorf("%w%s", err, orCall)
+	switch {
+	case errors.Is(err, hookonce.ErrSchemaMissing):
+		return fmt.Errorf("%w%s", err, orCall)
+	case err != nil:
+		return err
 	}
-	return err
+	t, _ := Named(d, name) // or Check had refused it
+	return t.writable(ctx, db)
 }
 
 // Missing returns err, with which one of a store's own statements failed because tables are missing or too old, as
