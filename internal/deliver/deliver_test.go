@@ -60,6 +60,7 @@ func TestRequest(t *testing.T) {
 		}
 	}
 	for name, form := range map[string]string{
+		"Hookonce-Event-Id":   `^[1-9][0-9]*$`,
 		"Hookonce-First-Seen": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`,
 		"Traceparent":         `^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`,
 	} {
@@ -67,7 +68,7 @@ func TestRequest(t *testing.T) {
 			t.Errorf("%s = %q, want it to match %s", name, value, form)
 		}
 	}
-	if len(got.header) != 13 {
+	if len(got.header) != 14 {
 		t.Errorf("%d headers: %v", len(got.header), got.header)
 	}
 	if o := r.attempts(t, 1)[0]; o.State != journal.Done || o.Status != 200 || o.Error != "" {

@@ -115,6 +115,9 @@ func (h *own) set(name, value string) {
 // coalesces is not told: events come and go under it, and who took it for this one's would lose the next.
 func (h *own) event(w *journal.Work) {
 	h.set(header.HookonceSource, header.Safe(w.Source))
+	if w.EventID != 0 {
+		h.set(header.HookonceEventID, strconv.FormatInt(w.EventID, 10))
+	}
 	if w.Token > 0 {
 		h.set(header.HookonceAttempt, strconv.FormatInt(w.Token, 10))
 	}
@@ -173,7 +176,7 @@ func messageID(idempotencyKey, destination string) string {
 }
 
 // ownHeaders is how many headers of ours most events have.
-const ownHeaders = 10
+const ownHeaders = 11
 
 const (
 	traceparent = "Traceparent"

@@ -69,7 +69,7 @@ func TestOwnHeaders(t *testing.T) {
 	traced := header.NewChoice(nil, nil, []string{"traceparent", "tracestate"})
 	h := headerOf(&destination{name: "app", Destination: Destination{Stale: StaleFlag}, choice: traced}, w, time.Now())
 	for name, want := range map[string]string{
-		"Hookonce-Source": "billing", "Hookonce-Key": "evt_2", "Hookonce-Event-Type": "a%20b", "Hookonce-Attempt": "3",
+		"Hookonce-Source": "billing", "Hookonce-Event-Id": "7", "Hookonce-Key": "evt_2", "Hookonce-Event-Type": "a%20b", "Hookonce-Attempt": "3",
 		"Hookonce-First-Seen": "2026-01-02T02:04:05.006Z", "Hookonce-Stale": "true", "Hookonce-Forced": "true",
 		"Hookonce-Logical-Duplicate-Of": "evt%201", "Idempotency-Key": "billing:evt_2", "Traceparent": exampleTrace, "Tracestate": "a=1",
 		"Hookonce-Unheard-Of": "",
@@ -94,7 +94,7 @@ func TestOwnHeaders(t *testing.T) {
 func TestHeaderLists(t *testing.T) {
 	stored := []byte("Content-Type: application/json\r\nContent-Encoding: gzip\r\nX-Signature: s\r\nX-Noise: n\r\n" +
 		"User-Agent: Provider/1\r\nTraceparent: " + exampleTrace + "\r\n")
-	own := []string{"Content-Encoding", "Content-Type", "Hookonce-Attempt", "Hookonce-First-Seen", "Hookonce-Key", "Hookonce-Source", "Idempotency-Key", "Traceparent", "User-Agent"}
+	own := []string{"Content-Encoding", "Content-Type", "Hookonce-Attempt", "Hookonce-Event-Id", "Hookonce-First-Seen", "Hookonce-Key", "Hookonce-Source", "Idempotency-Key", "Traceparent", "User-Agent"}
 	for _, c := range []struct {
 		name     string
 		settings Destination

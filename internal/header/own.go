@@ -13,6 +13,7 @@ const (
 	IdempotencyKey = "Idempotency-Key"
 
 	HookonceSource             = "Hookonce-Source"
+	HookonceEventID            = "Hookonce-Event-Id"
 	HookonceKey                = "Hookonce-Key"
 	HookonceEventType          = "Hookonce-Event-Type"
 	HookonceScope              = "Hookonce-Scope"

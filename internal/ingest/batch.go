@@ -72,6 +72,7 @@ type batch struct {
 	trace    *tracing.Request
 	header   []byte // of the request, in the form of the journal
 	now      time.Time
+	delivers int64       // the number of the event that the request is a delivery of, as it says; 0: of none
 	left     int         // events that are still to be built
 	leftSize int64       // of them, in bytes: their bodies, and about what is stored with each
 	bypassed bool        // the store is unavailable, and what is left goes past it
@@ -257,7 +258,8 @@ func (b *batch) keep(ctx context.Context, c *chunk) ([]journal.Result, error) {
 	return b.bypass(ctx, c.entries, b.now)
 }
 
-// note says what became of events, and returns an error if the store refused one of them.
+// note says what became of events, and returns an error if the store refused one of them, or if one came back as its own delivery:
+// that would be done as soon as it was acknowledged, and have reached nobody.
 func (b *batch) note(ctx context.Context, c *chunk, results []journal.Result) (refused error) {
 	for i, result := range results {
 		ev := c.events[i]
@@ -266,6 +268,10 @@ func (b *batch) note(ctx context.Context, c *chunk, results []journal.Result) (r
 		}
 		if result.Err != nil {
 			refused = fmt.Errorf("%w: key %q: %w", errRowRefused, ev.Key, result.Err)
+			continue
+		}
+		if b.delivers != 0 && b.delivers == result.ID { // a new event has another number
+			refused = fmt.Errorf("%w: key %q: event %d", errLoop, ev.Key, result.ID)
 			continue
 		}
 		b.statuses.add(result.Status)

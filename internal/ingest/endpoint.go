@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -192,6 +193,7 @@ func (e *endpoint) acceptHere(in *arrival, d *hookonce.Verified, p *cells.Placem
 		return answer{}, errHeaders
 	}
 	b := e.intake.batch(header, d, in.trace, in.now)
+	b.delivers = deliveryOf(in.Request)
 	if p != nil {
 		b.cellMap = p.Map
 	}
@@ -214,6 +216,16 @@ func (e *endpoint) acceptHere(in *arrival, d *hookonce.Verified, p *cells.Placem
 	a = e.acknowledge(in.before.batch())
 	a.counts = in.before
 	return a, nil
+}
+
+// deliveryOf returns the number of the event that a request says to be a delivery of, or 0. No two gateways give the same number but
+// those of one journal.
+func deliveryOf(r *http.Request) int64 {
+	n, err := strconv.ParseInt(r.Header.Get(header.HookonceEventID), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // settle remembers that the n-th event that was to be accepted here is on record, so that it is not placed again.

@@ -70,6 +70,7 @@ var (
 	errStore       = unavailable("store", "The event could not be stored.")
 	errTimeout     = unavailable("timeout", "It is not known in time whether the event is stored.")
 	errRowRefused  = unavailable("row_refused", "At least one event of this request could not be stored.")
+	errLoop        = unavailable("loop", "This is a delivery of this gateway's own: a destination leads back to it.")
 	errUnanswered  = unavailable("unanswered", "The application has not answered in time, or could not handle the event. It is stored, and the answer to it may come later.")
 	errCellAway    = unavailable("cell_away", "The part of this service that the event belongs to does not answer.")
 	errCellRefused = unavailable("cell_refused", "The part of this service that the event belongs to could not take it.")
@@ -119,7 +120,7 @@ func unverified(reason, detail string) *refusal {
 // allRefusals lists every refusal of a source, so that each has its counter before it first happens.
 func allRefusals() []*refusal {
 	all := []*refusal{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errNotAllowed,
-		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errUnanswered, errCellAway, errCellRefused, errCellMap, errPanic, errUnspecified, errUnverified}
+		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errLoop, errUnanswered, errCellAway, errCellRefused, errCellMap, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)
 	}

@@ -141,7 +141,7 @@ func rejections() (all []Word) {
 		"unknown_source", "method", "too_large", "headers_too_large", "truncated", "slow", "rate", "address",
 		"signature_missing", "signature_malformed", "signature_mismatch", "timestamp_missing", "timestamp_old",
 		"timestamp_future", "handshake_refused", "unverified",
-		"queue_full", "closing", "store", "timeout", "row_refused", "unanswered", "cell_away", "cell_refused", "cell_map", "panic", "internal",
+		"queue_full", "closing", "store", "timeout", "row_refused", "loop", "unanswered", "cell_away", "cell_refused", "cell_map", "panic", "internal",
 	} {
 		all = append(all, Word{Rejected(reason), OfSource, "Requests not acknowledged: " + reason + " (problems.md)."})
 	}

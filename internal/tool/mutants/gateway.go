@@ -12,6 +12,10 @@ var gateway = []mutant{
 		results, err := w.commit(now, lease)
 		<-w.turn`,
 		[]test{{"./internal/journal/engine", "TestAccept_answersAfterTheCommit"}, {"./cmd/hookonce/internal/endtoend", "TestRecord/sqlite"}}},
+	{"came-back-is-done", "3. a delivery that leads back to its own gateway is acknowledged", "internal/ingest/batch.go",
+		`if b.delivers != 0 && b.delivers == result.ID {`,
+		`if false {`,
+		[]test{{"./internal/gateway", "TestDestinationLeadsBack"}}},
 	{"forgets-when-killed", "3. an event is acknowledged and stored by nobody if the process dies then", "internal/journal/sqlite/accept.go",
 		`a.results[i] = journal.Result{Status: journal.Accepted, ID: e.ID}`,
 		`a.results[i] = journal.Result{Status: journal.Accepted, ID: e.ID}
