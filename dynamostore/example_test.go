@@ -36,6 +36,8 @@ func connect() (client *dynamodb.Client, done func()) {
 type noTest struct{ testing.TB }
 
 func (noTest) Helper()                        {}
+func (noTest) Name() string                   { return "example" }
+func (noTest) Cleanup(func())                 {}
 func (noTest) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
 
 // A paid invoice is booked once: the claim and the booking are one transaction.
