@@ -15,6 +15,7 @@ import (
 type handlerTx struct {
 	pgx.Tx
 	work *work
+	part bool // a savepoint
 }
 
 var (
@@ -59,14 +60,11 @@ func (t handlerTx) usable(ctx context.Context) error {
 // of another one were open: the work would be committed without what was refused. What failed in a savepoint may be undone with it.
 func (t handlerTx) noted(err error) error {
 	var known *pgconn.PgError
-	if err != nil && t.lent() && !errors.As(err, &known) {
+	if err != nil && !t.part && !errors.As(err, &known) {
 		t.work.hidden.CompareAndSwap(nil, &err)
 	}
 	return err
 }
-
-// lent reports whether it is the transaction itself, and not a savepoint.
-func (t handlerTx) lent() bool { return t.Tx == t.work.tx }
 
 // Begin implements [pgx.Tx].
 func (t handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
@@ -77,7 +75,7 @@ func (t handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err != nil {
 		return nil, t.noted(err)
 	}
-	return savepoint{handlerTx{inner, t.work}}, nil
+	return savepoint{handlerTx{inner, t.work, true}}, nil
 }
 
 // CopyFrom implements [pgx.Tx].

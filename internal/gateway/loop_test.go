@@ -16,7 +16,7 @@ import (
 func TestDestinationLeadsBack(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		var to string // where the proxy leads
-		seen := board{more: make(chan struct{})}
+		seen := newBoard()
 		answers := map[string]int{}
 		transport := &http.Transport{}
 		proxy := httptest.NewServer(&httputil.ReverseProxy{
@@ -49,9 +49,11 @@ func TestDestinationLeadsBack(t *testing.T) {
 		if err != nil || r.status != http.StatusOK {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		seen.await(t, "two deliveries that lead back", func() bool { return answers["loop"] >= 2 })
-		if len(answers) != 1 {
-			t.Errorf("deliveries that came back were answered %v", answers)
-		}
+		seen.await(t, "two deliveries that lead back", func() bool {
+			if len(answers) > 1 {
+				t.Errorf("deliveries that came back were answered %v", answers)
+			}
+			return answers["loop"] >= 2 || t.Failed()
+		})
 	})
 }

@@ -218,8 +218,8 @@ func (e *endpoint) acceptHere(in *arrival, d *hookonce.Verified, p *cells.Placem
 	return a, nil
 }
 
-// deliveryOf returns the number of the event that a request says to be a delivery of, or 0. No two gateways give the same number but
-// those of one journal.
+// deliveryOf returns the number of the event that a request says to be a delivery of, or 0. Another journal has that event under
+// another number, unless it accepted it in the same fraction of a microsecond by its clock ([journal.IDs]).
 func deliveryOf(r *http.Request) int64 {
 	n, err := strconv.ParseInt(r.Header.Get(header.HookonceEventID), 10, 64)
 	if err != nil {
