@@ -42,6 +42,8 @@ type adminClient struct {
 	base  string
 	token string
 	http  *http.Client
+	// command is what asks, for whom a field that the gateway refuses is a flag. Nil: it has none.
+	command *cobra.Command
 }
 
 // requestTimeout is longer than the gateway works on any request.
@@ -58,7 +60,9 @@ func (f *adminFlags) client(w *env, c *cobra.Command) (*adminClient, error) {
 	if err != nil {
 		return nil, &usageError{c.CommandPath(), fmt.Errorf("--token: %w", err)}
 	}
-	return newAdminClient(address, token), nil
+	client := newAdminClient(address, token)
+	client.command = c
+	return client, nil
 }
 
 // parseAdminURL returns the URL of an admin listener, or says what is wrong.
@@ -141,7 +145,7 @@ func (a *adminClient) call(ctx context.Context, method, path string, body, out a
 		return fmt.Errorf("the gateway's answer broke off: %w", err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return refusal(res.StatusCode, text)
+		return a.refusal(res.StatusCode, text)
 	}
 	if err := json.Unmarshal(text, out); err != nil {
 		return fmt.Errorf("this is not the answer of a gateway of this version: %w", err)
@@ -185,29 +189,53 @@ func (a *adminClient) stream(ctx context.Context, path, after string) (io.ReadCl
 	if res.StatusCode != http.StatusOK {
 		defer res.Body.Close()
 		text, _ := io.ReadAll(io.LimitReader(res.Body, maxAnswer)) // what is cut short is refused all the same
-		return nil, refusal(res.StatusCode, text)
+		return nil, a.refusal(res.StatusCode, text)
 	}
 	return res.Body, nil
 }
 
-// refusal makes one line of what the gateway says is wrong.
-func refusal(status int, text []byte) error {
+// refusal makes one line of what the gateway says is wrong. If that is a flag of the command, it is wrong usage, in the words of
+// whoever wrote it.
+func (a *adminClient) refusal(status int, text []byte) error {
 	var p huma.ErrorModel
 	if json.Unmarshal(text, &p) != nil || p.Detail == "" {
 		return fmt.Errorf("the answer is %d %s, and not from a gateway; name its admin listener with --admin", status, http.StatusText(status))
 	}
 	detail := clean(p.Detail)
+	var flags []string
 	for _, e := range p.Errors {
+		if flag := a.flagOf(e.Location); flag != "" {
+			flags = append(flags, "--"+flag+": "+clean(e.Message))
+		}
 		if e.Location == "" {
 			detail += "\n" + clean(e.Message)
 			continue
 		}
 		detail += "; " + clean(e.Location) + ": " + clean(e.Message)
 	}
+	if len(flags) > 0 {
+		return &usageError{a.command.CommandPath(), &refusedError{status, strings.Join(flags, "; ")}}
+	}
 	if status == http.StatusUnauthorized {
 		detail += " (--token)"
 	}
 	return &refusedError{status, detail}
+}
+
+// flagOf returns the flag of the command that a field of a request was written with, such as query.state or body.filter.state, or
+// an empty text if there is none.
+func (a *adminClient) flagOf(location string) string {
+	if a.command == nil || location == "" {
+		return ""
+	}
+	name := location[strings.LastIndex(location, ".")+1:]
+	if name == "from" { // which events call since
+		name = "since"
+	}
+	if a.command.Flags().Lookup(name) == nil {
+		return ""
+	}
+	return name
 }
 
 // refusedError is what a gateway says is wrong with a request, in one line.

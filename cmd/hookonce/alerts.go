@@ -363,7 +363,7 @@ func newAlertsTestCommand(w *env) *cobra.Command {
 		Use:   "test [CHANNEL] [flags]",
 		Short: "Send a test message, and show what the receiver said",
 		Long: `Test has the gateway send a message over a channel of alerts.notify, or over each of them, that says that nothing is
-wrong. It exits 1 if one of them could not be told.`,
+wrong. It exits 1 if one of them could not be told. With --json it writes one list, with an element for each channel.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := admin.client(w, c)
@@ -392,12 +392,13 @@ func testChannels(w *env, c *cobra.Command, client *adminClient, admin *adminFla
 	if len(names) == 0 {
 		return errors.New("there is no channel; name one under alerts.notify in the configuration, and reload")
 	}
-	failed := 0
+	failed, all := 0, []api.ChannelTest{}
 	for _, name := range names {
 		var t api.ChannelTest
 		if err := client.call(c.Context(), http.MethodPost, "/alerts/channels/"+segment(name)+"/test", map[string]string{"reason": reason}, &t); err != nil {
 			return err
 		}
+		all = append(all, t)
 		said := "took it"
 		if !t.Arrived {
 			failed++
@@ -406,7 +407,12 @@ func testChannels(w *env, c *cobra.Command, client *adminClient, admin *adminFla
 		if t.Answer != "" {
 			said += ": " + clean(t.Answer)
 		}
-		if err := admin.done(w, t, "%s %s\n", clean(t.Channel), said); err != nil {
+		if !admin.json {
+			fmt.Fprintf(w.out, "%s %s\n", clean(t.Channel), said)
+		}
+	}
+	if admin.json {
+		if err := printJSON(w, all); err != nil {
 			return err
 		}
 	}

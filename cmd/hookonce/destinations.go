@@ -134,14 +134,11 @@ func standing(d *fleet.Destination) string {
 	return health(d.Health)
 }
 
-// overdue is how long after its time a probe surely has no event to be made with.
-const overdue = 10 * time.Second
-
 // health is how a destination stands in a word or two.
 func health(h *fleet.Health) string {
 	switch h.State {
 	case "ill":
-		if h.Probe != nil && time.Since(*h.Probe) > overdue {
+		if h.Probe != nil && !h.Probe.After(time.Now()) {
 			return "ill since " + clockOf(h.Since) + ", tried again with the next event: " + h.Error
 		}
 		return "ill since " + clockOf(h.Since) + ", next probe " + clockOf(h.Probe) + ": " + h.Error

@@ -10,7 +10,7 @@ import (
 
 // What a destination is shown as, and for how many of its gateways it is so.
 func TestStanding(t *testing.T) {
-	soon, long := time.Now().Add(time.Second), time.Now().Add(-time.Minute)
+	soon, long := time.Now().Add(time.Minute), time.Now().Add(-time.Second)
 	ill := func(probe *time.Time) fleet.Health {
 		return fleet.Health{State: "ill", Since: &long, Probe: probe, Error: "connection refused"}
 	}

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -128,7 +127,9 @@ func newEventsListCommand(w *env) *cobra.Command {
 everything that the flags allow. Where few match this takes a while, and it says how far it has come: events that
 match --field are found by reading bodies, and the others are looked at too, at some thousand in a second. --since
 and --until bound it. When it is interrupted, or the gateway cannot go on, it lists what it found, says how far it
-looked, and how to go on from there.`,
+looked, and how to go on from there.
+
+Of the deliveries of an event a list has those that are not done; events show has all.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := admin.client(w, c)
@@ -426,28 +427,9 @@ func (s *eventSearch) print(list *api.EventList) error {
 	case list.Cursor != "":
 		fmt.Fprintf(s.w.err, "There are more, accepted before %s: raise --limit, or go on with --cursor %s\n", clockOf(list.LookedTo), list.Cursor)
 	case len(list.Events) == 0:
-		fmt.Fprintln(s.w.err, "No event matches"+s.hint()+".")
+		fmt.Fprintln(s.w.err, "No event matches.")
 	}
 	return nil
-}
-
-// hint names what of the filter the gateway does not know. Its errors are no news: the list is there.
-func (s *eventSearch) hint() string {
-	if s.filter.Source == "" {
-		return ""
-	}
-	var known api.SourceList
-	if err := s.client.get(context.Background(), "/sources", nil, &known); err != nil {
-		return ""
-	}
-	var names []string
-	for _, k := range known.Sources {
-		names = append(names, k.Name)
-	}
-	if slices.Contains(names, s.filter.Source) {
-		return ""
-	}
-	return fmt.Sprintf("; this gateway has no source %q, but %s", s.filter.Source, strings.Join(names, ", "))
 }
 
 // replaying is the command that has events delivered again.

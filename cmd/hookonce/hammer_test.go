@@ -441,6 +441,9 @@ func TestHammerWithoutSQL(t *testing.T) {
 				t.Errorf("status %d\n%s%s", status, out, errs)
 			}
 			_, out, _ = hammered(t, url, "--secret", fakeSecret, "--copies", "2", "--rounds", "1", "--json")
+			if !regexp.MustCompile(`"seed": "[0-9]+"`).MatchString(out) { // a number of that size is another one where most programs read it
+				t.Errorf("the seed is no text in\n%s", out)
+			}
 			var report hammer.Report
 			if err := json.Unmarshal([]byte(out), &report); err != nil {
 				t.Fatalf("%v in %s", err, out)

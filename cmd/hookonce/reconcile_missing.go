@@ -18,7 +18,8 @@ func newReconcileMissingCommand(w *env) *cobra.Command {
 		Long: `Missing asks a running gateway, on its admin listener, for the events that gateways found missing when they compared the
 source by themselves (reconcile: {every: 15m}). An event is listed until it is on record, whoever brings it, until
 somebody dismisses it, or until the sender's list does not go back to it any more. What the sender was asked to send
-again is listed once it has not come for ten minutes.`,
+again is listed once it has not come for ten minutes. Of a source that is not compared it says so, why, and what to
+do.`,
 		Args: oneArg("SOURCE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := admin.client(w, c)
@@ -40,7 +41,16 @@ again is listed once it has not come for ten minutes.`,
 }
 
 func printMissing(w *env, source string, list *api.MissingList) error {
+	if list.NotCompared != "" {
+		fmt.Fprintf(w.out, "Gateways do not compare %s with what its sender made, so nobody knows what is missing: %s.\n", clean(source), clean(list.NotCompared))
+		if len(list.Events) > 0 || list.Beyond > 0 {
+			fmt.Fprintln(w.out, "This was found before:")
+		}
+	}
 	if len(list.Events) == 0 && list.Beyond == 0 {
+		if list.NotCompared != "" {
+			return nil
+		}
 		_, err := fmt.Fprintln(w.out, "Nothing is missing, as far as gateways compared.")
 		return err
 	}

@@ -85,7 +85,7 @@ func (a *adminClient) ready(ctx context.Context, w *env) error {
 	case err != nil:
 		return fmt.Errorf("the gateway's answer broke off: %w", err)
 	case res.StatusCode != http.StatusOK:
-		return refusal(res.StatusCode, text)
+		return a.refusal(res.StatusCode, text)
 	}
 	_, err = fmt.Fprintln(w.out, "ready")
 	return err

@@ -45,7 +45,7 @@ type Alert struct {
 	Subject  string    `json:"subject,omitempty" doc:"The source, destination or cell that it is about."`
 	Severity Severity  `json:"severity" enum:"page,ticket,info"`
 	Headline string    `json:"headline" doc:"A sentence that names the cause."`
-	Since    time.Time `json:"since" doc:"The zero time if that is not known."`
+	Since    time.Time `json:"since,omitzero" doc:"Missing: that is not known."`
 	Count    int64     `json:"count" doc:"Of what the headline names: events, requests or deliveries."`
 	Action   Action    `json:"action"`
 	Sample   *Sample   `json:"sample,omitempty" doc:"An event that it is about."`

@@ -155,7 +155,7 @@ func stateOf(book *journal.AlertBook, of *journal.Alert, now time.Time) AlertSta
 }
 
 func newSilence(s *journal.Silence) AlertSilence {
-	return AlertSilence{idText(s.ID), silenceName(s.Rule, s.Subject), s.By, s.At.UTC(), s.Until.UTC(), s.Reason}
+	return AlertSilence{journal.IDText(s.ID), silenceName(s.Rule, s.Subject), s.By, s.At.UTC(), s.Until.UTC(), s.Reason}
 }
 
 // silenceName is which alerts a silence is for.
@@ -250,7 +250,7 @@ func (a *api) alertHistory(ctx context.Context, in *alertHistoryInput) (*answer[
 		if r.Event == journal.AlertSilenced || r.Event == journal.AlertUnsilenced {
 			name = silenceName(r.Rule, r.Subject)
 		}
-		out.Body.History = append(out.Body.History, AlertRecord{idText(r.ID), r.At.UTC(), name, string(r.Event), r.Severity, r.Text, r.By})
+		out.Body.History = append(out.Body.History, AlertRecord{journal.IDText(r.ID), r.At.UTC(), name, string(r.Event), r.Severity, r.Text, r.By})
 	}
 	return out, nil
 }

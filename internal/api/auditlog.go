@@ -48,7 +48,7 @@ func (a *api) audit(ctx context.Context, in *auditInput) (*answer[AuditList], er
 		out.Body.Cursor = cursor{at: audits[in.Limit-1].ID}.encode("audit")
 	}
 	for _, r := range audits {
-		out.Body.Audit = append(out.Body.Audit, Audit{idText(r.ID), r.At.UTC(), r.By, r.Reason, string(r.Action), r.Filter, r.Count})
+		out.Body.Audit = append(out.Body.Audit, Audit{journal.IDText(r.ID), r.At.UTC(), r.By, r.Reason, string(r.Action), r.Filter, r.Count})
 	}
 	return out, nil
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -72,11 +71,11 @@ type Sighting struct {
 
 func newEvent(s *journal.Summary) Event {
 	e := Event{
-		ID: idText(s.ID), Source: s.Source, Key: s.Key, Type: s.Type, State: string(s.State()),
+		ID: journal.IDText(s.ID), Source: s.Source, Key: s.Key, Type: s.Type, State: string(s.State()),
 		ReceivedAt: s.ReceivedAt.UTC(), Resource: s.Resource, Rank: s.Rank, HasBody: s.HasBody, Unrouted: s.Unrouted, Reconciled: s.Listed, Deliveries: []Delivery{},
 	}
 	if s.LogicalDuplicateOf != 0 {
-		e.LogicalDuplicateOf = idText(s.LogicalDuplicateOf)
+		e.LogicalDuplicateOf = journal.IDText(s.LogicalDuplicateOf)
 	}
 	for _, d := range s.Deliveries {
 		e.Deliveries = append(e.Deliveries, newDelivery(d))
@@ -114,9 +113,6 @@ func newDetail(h *journal.History) Detail {
 	}
 	return d
 }
-
-// idText writes an identifier as text: JSON numbers are not exact where most programs read them.
-func idText(id int64) string { return strconv.FormatInt(id, 10) }
 
 // answerText is how a destination's answer begins, as a text.
 func answerText(excerpt []byte) string { return strings.ToValidUTF8(string(excerpt), "\uFFFD") }

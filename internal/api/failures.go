@@ -71,7 +71,7 @@ func newGroups(all []journal.FailureGroup) []FailureGroup {
 }
 
 func newSample(s *journal.FailureSample) FailureSample {
-	one := FailureSample{ID: idText(s.EventID), Source: s.Source, Key: s.Key, Type: s.Type, State: string(s.State), Text: s.Error, Answer: answerText(s.Excerpt)}
+	one := FailureSample{ID: journal.IDText(s.EventID), Source: s.Source, Key: s.Key, Type: s.Type, State: string(s.State), Text: s.Error, Answer: answerText(s.Excerpt)}
 	if !s.Started.IsZero() {
 		at := s.Started.UTC()
 		one.Started = &at

@@ -141,6 +141,11 @@ func (a *api) list(ctx context.Context, in *listInput) (*answer[EventList], erro
 	if err != nil {
 		return nil, err
 	}
+	if len(out.Body.Events) == 0 && in.Cursor == "" && from.at == 0 { // a source that is not configured any more may have some
+		if err := a.knownSource("query.source", in.Source); err != nil {
+			return nil, err
+		}
+	}
 	if from.at != 0 {
 		to := journal.IDTime(from.at).UTC()
 		out.Body.Cursor, out.Body.LookedTo = from.encode(tied), &to

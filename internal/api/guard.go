@@ -221,6 +221,9 @@ func (g *Guard) may(who *digest, r *http.Request) *problem.Details {
 		return nil
 	}
 	g.count("role")
+	if strings.HasSuffix(r.URL.Path, payloadPath) {
+		return forbidden(noPayloads(who.name))
+	}
 	return forbidden("the token of " + who.name + " may only read; this needs the role operator")
 }
 

@@ -63,6 +63,11 @@ func (a *api) history(ctx context.Context, in *historyInput) (*answer[History], 
 	case len(points) > maxPoints:
 		return nil, invalid("query", fmt.Sprintf("the answer has more than %d points: ask for a shorter time, for hours, for fewer words, for one source or destination, or for the total", maxPoints), nil)
 	}
+	if len(points) == 0 { // a source that is not configured any more may have some
+		if err := a.knownSource("query.source", in.Source); err != nil {
+			return nil, err
+		}
+	}
 	return &answer[History]{History{Step: in.Step, From: q.From, Until: q.Until, Series: series(points)}}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/tally"
 )
 
@@ -34,7 +35,7 @@ func TestHistory(t *testing.T) {
 		{"?from=2026-11-21T11:59:30Z&what=accepted&source=billing", "billing//accepted 1 [11:59 1]"},
 		{"?until=2026-11-21T11:59:00Z", "billing//accepted 2 [11:57 2]"},
 		{"?step=hour&what=accepted", "billing//accepted 35 [11:00 32] [11:00 3], shop//accepted 4 [11:00 4]"},
-		{"?source=nobody", ""},
+		{"?source=billing&from=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z", ""},
 	} {
 		var got []string
 		for _, s := range r.get("/api/v1/history" + q.query)["series"].([]any) {
@@ -71,5 +72,30 @@ func TestHistoryIsBounded(t *testing.T) {
 	r.expect(request("GET", "/api/v1/history", nil), 422)
 	if n := len(r.get("/api/v1/history?total=true")["series"].([]any)); n != 1 {
 		t.Errorf("the total has %d series", n)
+	}
+}
+
+// Whoever asks about a source that there is not would take an empty answer for a calm source. One of which something is on record
+// is answered, configured or not.
+func TestUnknownSource(t *testing.T) {
+	r := newRig(t)
+	const says = `this gateway has no source "nobody"; it has billing`
+	for _, path := range []string{"/history?source=nobody", "/events?source=nobody", "/tail?source=nobody"} {
+		if got := fmt.Sprint(r.expect(request("GET", "/api/v1"+path, nil), 422)); !strings.Contains(got, "query.source") || !strings.Contains(got, says) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	for _, path := range []string{"/sources/nobody/missing", "/sources/nobody/refusals"} {
+		if got := fmt.Sprint(r.expect(request("GET", "/api/v1"+path, nil), 404)); !strings.Contains(got, says) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	replay := map[string]any{"filter": map[string]any{"source": "nobody"}, "reason": "why", "dry_run": true}
+	if got := fmt.Sprint(r.expect(request("POST", "/api/v1/replay", replay), 422)); !strings.Contains(got, "body.filter.source") || !strings.Contains(got, says) {
+		t.Errorf("a replay: %s", got)
+	}
+	r.accept("evt_1", journal.Done)
+	for _, path := range []string{"/history", "/history?source=billing", "/events", "/events?source=billing"} {
+		r.get("/api/v1" + path)
 	}
 }

@@ -23,7 +23,9 @@ type MissingEvent struct {
 // MissingList is what never arrived at a source.
 type MissingList struct {
 	Events []MissingEvent `json:"events" nullable:"false" doc:"The first found first, 1000 at most."`
-	Beyond int64          `json:"beyond,omitempty" doc:"At least so many more: no more than 1000 are remembered of a source."`
+	// NotCompared keeps an empty list from reassuring anybody.
+	NotCompared string `json:"not_compared,omitempty" doc:"Why gateways do not compare the source by themselves, and what to do: nobody looks for what is missing. Missing: they do."`
+	Beyond      int64  `json:"beyond,omitempty" doc:"At least so many more: no more than 1000 are remembered of a source."`
 }
 
 type missingInput struct {
@@ -45,9 +47,11 @@ func (a *api) missing(ctx context.Context, in *missingInput) (*answer[MissingLis
 		if i >= 0 {
 			out.Body.Beyond = counts[i].Beyond
 		}
-		// One that is not configured any more may have some on record.
-		if err == nil && i < 0 && !slices.ContainsFunc(a.opt.Sources(), func(s Source) bool { return s.Name == in.Name }) {
-			return errNoSource
+		source, unknown := a.sourceAt(in.Name)
+		if out.Body.NotCompared = source.NotCompared; unknown != nil && i >= 0 {
+			out.Body.NotCompared = "it is not configured any more" // and has some on record
+		} else if err == nil {
+			err = unknown
 		}
 		return err
 	})

@@ -43,7 +43,7 @@ func TestMissing(t *testing.T) {
 	}
 	r.expect(request("GET", "/api/v1/sources/bling/missing", nil), 404)
 	r.lose("of yesterday", 0, journal.MissingEvent{Key: "evt_1"})
-	if all := r.get("/api/v1/sources/of%20yesterday/missing")["events"].([]any); len(all) != 1 {
+	if all := r.get("/api/v1/sources/of%20yesterday/missing"); len(all["events"].([]any)) != 1 || all["not_compared"] != "it is not configured any more" {
 		t.Errorf("of a source that is not configured: %v", all)
 	}
 }

@@ -87,7 +87,7 @@ func (a *api) look(ctx context.Context, in *lookInput) (*lookOutput, error) {
 	case form == FormOff:
 		return nil, huma.Error403Forbidden("bodies and headers are shown to nobody here; admin_payloads: masked shows them without what they say")
 	case !who.Payloads:
-		return nil, huma.Error403Forbidden("the token of " + who.Name + " may not look at bodies and headers; that takes payloads: true beside it in admin_tokens")
+		return nil, huma.Error403Forbidden(noPayloads(who.Name))
 	case !plain(in.Body.Reason):
 		return nil, invalid("body.reason", "this is not readable text", nil)
 	}
@@ -106,12 +106,12 @@ func (a *api) look(ctx context.Context, in *lookInput) (*lookOutput, error) {
 		}
 		// What cannot be put on record is not shown.
 		err = a.opt.Records.RecordAudit(ctx, journal.Audit{
-			At: a.opt.Now(), By: who.Name, Reason: in.Body.Reason, Action: journal.ActionLook, Filter: "the " + in.Body.Part + " of " + idText(in.ID) + ", " + string(form),
+			At: a.opt.Now(), By: who.Name, Reason: in.Body.Reason, Action: journal.ActionLook, Filter: "the " + in.Body.Part + " of " + journal.IDText(in.ID) + ", " + string(form),
 		})
 		if err != nil {
 			return err
 		}
-		p := Payload{ID: idText(in.ID), Part: in.Body.Part, Form: form}
+		p := Payload{ID: journal.IDText(in.ID), Part: in.Body.Part, Form: form}
 		if in.Body.Part == PartHeaders {
 			p.Headers = shownHeaders(header.Decode(lines), form)
 		} else {
@@ -121,6 +121,11 @@ func (a *api) look(ctx context.Context, in *lookInput) (*lookOutput, error) {
 		return nil
 	})
 	return out, err
+}
+
+// noPayloads says which right the bearer of a token lacks who may not look.
+func noPayloads(name string) string {
+	return "the token of " + name + " may not look at bodies and headers; that takes payloads: true beside it in admin_tokens"
 }
 
 // show fills in a body.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -61,8 +60,8 @@ func compareOperation() huma.Operation {
 }
 
 func (a *api) compare(ctx context.Context, in *compareInput) (*answer[ComparisonResult], error) {
-	if !slices.ContainsFunc(a.opt.Sources(), func(s Source) bool { return s.Name == in.Name }) {
-		return nil, errNoSource
+	if _, err := a.sourceAt(in.Name); err != nil {
+		return nil, err
 	}
 	if err := a.comparable(&in.Body); err != nil {
 		return nil, err

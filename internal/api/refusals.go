@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/hookonce/hookonce/internal/refusals"
 )
 
@@ -68,17 +66,13 @@ type refusalsInput struct {
 	Name string `path:"name" maxLength:"64" doc:"Of a source; - stands for all paths under which there is none."`
 }
 
-var errNoSource = huma.Error404NotFound("this gateway has no such source; GET " + Base + "/sources lists them, and - stands for paths under which there is none")
-
 func (a *api) refusals(_ context.Context, in *refusalsInput) (*answer[RefusalList], error) {
 	var source Source
 	if in.Name != unknownPaths {
-		all := a.opt.Sources()
-		i := slices.IndexFunc(all, func(s Source) bool { return s.Name == in.Name })
-		if i < 0 {
-			return nil, errNoSource
+		var err error
+		if source, err = a.sourceAt(in.Name); err != nil {
+			return nil, err
 		}
-		source = all[i]
 	}
 	last, total := a.opt.Refusals.Of(source.Name)
 	out := &answer[RefusalList]{RefusalList{Refusals: make([]Refusal, 0, len(last)), Total: total}}

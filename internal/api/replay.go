@@ -66,10 +66,10 @@ func (r *ReplayResult) add(piece journal.Replayed) {
 	r.Open += piece.Open
 	r.Gone += len(piece.Gone)
 	for _, g := range piece.Gone[:min(len(piece.Gone), maxGone-len(r.GoneEvents))] {
-		r.GoneEvents = append(r.GoneEvents, GoneEvent{idText(g.EventID), g.Source, g.Key})
+		r.GoneEvents = append(r.GoneEvents, GoneEvent{journal.IDText(g.EventID), g.Source, g.Key})
 	}
 	if piece.Audit != 0 {
-		r.Audit = idText(piece.Audit)
+		r.Audit = journal.IDText(piece.Audit)
 	}
 }
 
@@ -178,6 +178,11 @@ func (a *api) replayMany(ctx context.Context, in *replayManyInput) (*answer[Repl
 	out := &answer[ReplayResult]{ReplayResult{GoneEvents: []GoneEvent{}, DryRun: r.DryRun}}
 	if err := a.pieces(ctx, &r, content, &out.Body); err != nil {
 		return nil, err
+	}
+	if b := &out.Body; b.Events == 0 && b.Open == 0 && b.Gone == 0 && in.Body.Cursor == "" && r.After == 0 {
+		if err := a.knownSource("body.filter.source", f.Source); err != nil {
+			return nil, err
+		}
 	}
 	if r.After != 0 {
 		out.Body.Cursor = cursor{r.After, r.Audit}.encode(tied)

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -55,7 +53,7 @@ func (a *api) tail(_ context.Context, in *tailInput) (*huma.StreamResponse, erro
 	if err := validTime("query.since", in.Since.UTC()); err != nil {
 		return nil, err
 	}
-	if err := a.knownSource(in.Source); err != nil {
+	if err := a.knownSource("query.source", in.Source); err != nil {
 		return nil, err
 	}
 	filter := tail.Filter{Source: in.Source, Type: in.Type, State: journal.State(in.State)}
@@ -76,22 +74,6 @@ func (a *api) tail(_ context.Context, in *tailInput) (*huma.StreamResponse, erro
 		stream(ctx, w, followed)
 	}}, nil
 }
-
-// knownSource refuses a source that this gateway does not have: nothing would ever come of it.
-func (a *api) knownSource(name string) error {
-	var known []string
-	for _, s := range a.opt.Sources() {
-		known = append(known, s.Name)
-	}
-	if name == "" || slices.Contains(known, name) {
-		return nil
-	}
-	text := "it has " + strings.Join(known[:min(len(known), maxNamed)], ", ")
-	return invalid("query.source", fmt.Sprintf("this gateway has no source %q; %s", name, text), nil)
-}
-
-// maxNamed is how many sources are named to whoever names none of them.
-const maxNamed = 20
 
 // stream writes messages as server-sent events until the reader is gone, does not read, or the tail ends. The last message
 // that arrived says where the reader goes on.

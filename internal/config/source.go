@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
@@ -280,6 +281,15 @@ func (s *Source) SendsAgain() (byItself, onDemand time.Duration) {
 		return 0, 0
 	}
 	return known.Limits.Retry, known.Limits.Manual
+}
+
+// Lists reports whether an API of the source's sender is known that lists what it made, and returns what the sender is called.
+func (s *Source) Lists() (sender string, listed bool) {
+	known, err := s.spec()
+	if err != nil { // an idempotency source has no sender that anybody knows
+		return "its sender", false
+	}
+	return cmp.Or(known.Title, s.Provider, "its sender"), known.Reconcile != nil
 }
 
 // NewProvider returns the source's provider with its secrets.

@@ -51,7 +51,7 @@ func (s *sender) drop(w *journal.Work) {
 	const why = "not delivered: a newer version of the resource was"
 	s.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Done, Error: why, Started: s.opt.Now()})
 	s.opt.Logger.Info("deliver: a stale event was dropped", "source", w.Source, "key", w.Key, "type", w.Type,
-		"event", w.EventID, "destination", w.Destination, "resource", w.Resource)
+		"event", journal.IDText(w.EventID), "destination", w.Destination, "resource", w.Resource)
 }
 
 // attempt tries once. The answer is nil if there was none.
@@ -121,7 +121,7 @@ func (s *sender) report(w *journal.Work, o journal.Outcome) {
 	}
 	attrs := []slog.Attr{
 		slog.String("source", w.Source), slog.String("key", w.Key), slog.String("type", w.Type),
-		slog.Int64("event", w.EventID), slog.String("destination", w.Destination),
+		slog.String("event", journal.IDText(w.EventID)), slog.String("destination", w.Destination),
 		slog.Int64("attempt", w.Token), slog.Duration("took", o.Duration),
 	}
 	if o.Error != "" {
@@ -166,7 +166,7 @@ func (s *sender) conclude(o *journal.Outcome, dest *destination, w *journal.Work
 	case retry.Uncounted:
 		o.State, o.Error, o.Kind, o.Due = journal.Pending, "", "", v.Due(ended, 0)
 		s.opt.Logger.Error("deliver: an attempt failed on our side; it does not count and is made again",
-			"event", w.EventID, "destination", w.Destination, "error", v.Reason, "due", o.Due)
+			"event", journal.IDText(w.EventID), "destination", w.Destination, "error", v.Reason, "due", o.Due)
 		return v
 	}
 	delay, again := dest.Schedule.Delay(w.Tries, s.random())
@@ -214,6 +214,6 @@ func (s *sender) resign(dest *destination, w *journal.Work, req *hookonce.Reques
 	}
 	if err := signer.Sign(req, w.Vouched); err != nil {
 		s.opt.Logger.Warn("deliver: the provider's signature could not be made anew; the event is delivered with the one it came with",
-			"source", w.Source, "key", w.Key, "event", w.EventID, "destination", w.Destination, "error", err)
+			"source", w.Source, "key", w.Key, "event", journal.IDText(w.EventID), "destination", w.Destination, "error", err)
 	}
 }

@@ -57,7 +57,7 @@ func apiSources(cfg *config.Config) []api.Source {
 		s := &all[i]
 		again, demand := s.SendsAgain()
 		sources = append(sources, api.Source{Name: s.Name, Provider: cmp.Or(s.Provider, s.Mode), Path: "/in/" + s.Name, Destinations: s.Reaches(),
-			SendsAgain: int64(again / time.Second), SentOnDemand: int64(demand / time.Second)})
+			SendsAgain: int64(again / time.Second), SentOnDemand: int64(demand / time.Second), NotCompared: notCompared(s)})
 	}
 	return sources
 }

@@ -253,13 +253,33 @@ func (p *plan) comparable(name string) (*config.Source, error) {
 		return nil, p.noSource(name)
 	}
 	s := &p.cfg.Sources[i]
-	if !s.Reconcile.On() {
-		if sender, err := s.NewProvider(); err == nil && sender.Spec().Reconcile == nil {
-			return nil, fmt.Errorf("source %q: no API of %s is known that lists its events; compare its objects with yours instead, by the time of their last change", name, cmp.Or(sender.Spec().Title, sender.Name()))
-		}
-		return nil, fmt.Errorf("source %q says nothing of its sender's list; write reconcile: {token: \"env:NAME\"} there", name)
+	if why := incomparable(s); why != "" {
+		return nil, fmt.Errorf("source %q: %s", name, why)
 	}
 	return s, nil
+}
+
+// incomparable says why a source cannot be compared with its sender's list, and what to do. It is empty if it can be.
+func incomparable(s *config.Source) string {
+	if s.Reconcile.On() {
+		return ""
+	}
+	if s.Mode == config.Observe {
+		return "with mode: observe nothing is recorded that a list could be held against"
+	}
+	if sender, listed := s.Lists(); !listed {
+		return fmt.Sprintf("no API of %s is known that lists its events; compare its objects with yours instead, by the time of their last change", sender)
+	}
+	return `it says nothing of its sender's list; write reconcile: {token: "env:NAME", every: 15m} there`
+}
+
+// notCompared says why gateways do not compare a source by themselves, and what to do. It is empty if they do.
+func notCompared(s *config.Source) string {
+	why := incomparable(s)
+	if why == "" && s.Reconcile.Every == 0 {
+		why = "its reconcile says nothing of every; write every: 15m there, or ask with hookonce reconcile --source " + s.Name + " --since 48h"
+	}
+	return why
 }
 
 // noSource says that there is none of that name, and which was meant or which there are.

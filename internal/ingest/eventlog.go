@@ -52,7 +52,7 @@ func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p
 		return
 	}
 	attrs := make([]slog.Attr, 0, 8)
-	attrs = append(attrs, slog.String("key", e.Key), slog.String("type", e.Type), slog.Int64("event", r.ID))
+	attrs = append(attrs, slog.String("key", e.Key), slog.String("type", e.Type), slog.String("event", journal.IDText(r.ID)))
 	if e.Key != "" && !e.KeySigned {
 		attrs = append(attrs, slog.Bool("key_signed", false))
 	}
@@ -63,7 +63,7 @@ func (l eventLog) event(ctx context.Context, now time.Time, e *hookonce.Event, p
 		attrs = append(attrs, slog.String("covers", p.Covers))
 	}
 	if r.LogicalDuplicateOf != 0 {
-		attrs = append(attrs, slog.Int64("logical_duplicate_of", r.LogicalDuplicateOf))
+		attrs = append(attrs, slog.String("logical_duplicate_of", journal.IDText(r.LogicalDuplicateOf)))
 	}
 	if !routed {
 		attrs = append(attrs, slog.String("note", journal.Unrouted))

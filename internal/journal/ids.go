@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"strconv"
 	"sync"
 	"time"
 )
@@ -51,6 +52,9 @@ func (g *IDs) Next(now time.Time) int64 {
 	g.last = max(g.last+1, (now.UnixMilli()-idEpoch)<<counterBits|fraction)
 	return g.last<<writerBits | g.writer
 }
+
+// IDText writes an identifier as text, for JSON: its numbers are not exact where most programs read them.
+func IDText(id int64) string { return strconv.FormatInt(id, 10) }
 
 // IDTime returns when the event with an identifier was accepted, to the millisecond.
 func IDTime(id int64) time.Time { return time.UnixMilli(id>>(writerBits+counterBits) + idEpoch) }

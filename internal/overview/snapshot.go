@@ -26,7 +26,7 @@ type Snapshot struct {
 // Part says how old a part of a snapshot is.
 type Part struct {
 	Name  string    `json:"name" doc:"What was asked for."`
-	Read  time.Time `json:"read" doc:"When it was read; the zero time if it never was."`
+	Read  time.Time `json:"read,omitzero" doc:"When it was read; missing if it never was."`
 	Error string    `json:"error,omitempty" doc:"Why it could not be read since."`
 }
 
@@ -60,8 +60,8 @@ type StoreState struct {
 	FreeBytes   int64     `json:"free_bytes,omitempty" doc:"Left on the disk; missing where that is not known."`
 	DailyBytes  int64     `json:"daily_bytes" doc:"By which it grew on an average day, of the last seven."`
 	Unrecorded  int64     `json:"unrecorded" doc:"Events that were delivered past the store and are on no record yet."`
-	Cleaned     time.Time `json:"cleaned" doc:"When this process last found nothing more to delete."`
-	Partitioned time.Time `json:"partitioned" doc:"The end of the last partition; the zero time if there are none."`
+	Cleaned     time.Time `json:"cleaned,omitzero" doc:"When this process last found nothing more to delete; missing if it has not yet."`
+	Partitioned time.Time `json:"partitioned,omitzero" doc:"The end of the last partition; missing if there are none."`
 }
 
 // Trouble says since when something is wrong, and what.
@@ -112,9 +112,9 @@ type SourceState struct {
 	Hour         Intake    `json:"last_1h"`
 	Day          Routed    `json:"last_24h"`
 	Latest       Intake    `json:"latest" doc:"The last minutes that have 20 requests, at most an hour."`
-	LastVerified time.Time `json:"last_verified" doc:"To the minute; the zero time if there was nothing for 28 days."`
-	LastFailed   time.Time `json:"last_failed" doc:"When a request was not authentic, to the minute."`
-	FailedSince  time.Time `json:"failed_since" doc:"The first of those since the last authentic request."`
+	LastVerified time.Time `json:"last_verified,omitzero" doc:"To the minute; missing if there was nothing for 28 days."`
+	LastFailed   time.Time `json:"last_failed,omitzero" doc:"When a request was not authentic, to the minute; missing if none was."`
+	FailedSince  time.Time `json:"failed_since,omitzero" doc:"The first of those since the last authentic request; missing if there is none."`
 	ReseenFor    int       `json:"reseen_for" doc:"For so many minutes more events came again than is usual."`
 	Usual        Baseline  `json:"usual"`
 	Silence      Silence   `json:"silence"`
@@ -122,14 +122,14 @@ type SourceState struct {
 	NeverArrived *Lost     `json:"never_arrived,omitempty" doc:"What its sender made and gateways could not recover; missing if that is nothing."`
 	ExpectEvery  int64     `json:"expect_every,omitempty" doc:"Seconds within which something is expected, as it is configured."`
 	Secrets      []Secret  `json:"secrets,omitempty" doc:"In the order of the configuration."`
-	SecretsSince time.Time `json:"secrets_since" doc:"The first hour, of 28 days, in which it was counted what its secrets verified; the zero time if there is none."`
+	SecretsSince time.Time `json:"secrets_since,omitzero" doc:"The first hour, of 28 days, in which it was counted what its secrets verified; missing if there is none."`
 }
 
 // Compared says how far a source was compared with its sender's list, by whichever gateway.
 type Compared struct {
 	Every     int64     `json:"every" doc:"Seconds between two comparisons, as it is configured."`
-	Through   time.Time `json:"through" doc:"All that the sender made until then was looked for; the zero time if nothing was."`
-	Ended     time.Time `json:"ended" doc:"When the last comparison ended; the zero time if none has."`
+	Through   time.Time `json:"through,omitzero" doc:"All that the sender made until then was looked for; missing if nothing was."`
+	Ended     time.Time `json:"ended,omitzero" doc:"When the last comparison ended; missing if none has."`
 	Listed    int64     `json:"listed" doc:"Events that the sender listed then."`
 	Missing   int64     `json:"missing" doc:"Those that never arrived, and were not told before."`
 	Recovered int64     `json:"recovered" doc:"Those that were stored, or asked for again."`

@@ -216,7 +216,7 @@ func (e *Engine) Finish(o journal.Outcome) {
 	if !e.inflight.Finish(o) {
 		e.metrics.stale.Inc()
 		e.opt.Logger.Warn("journal: an outcome for work that is not held was ignored",
-			"event", o.EventID, "destination", o.Destination, "token", o.Token, "state", o.State)
+			"event", journal.IDText(o.EventID), "destination", o.Destination, "token", o.Token, "state", o.State)
 	}
 }
 

@@ -84,7 +84,7 @@ func (f *finisher) recorded(it *inflight.Item, o journal.Outcome, applied bool) 
 	case late:
 		f.metrics.stale.Inc()
 		f.opt.Logger.Warn("journal: an outcome came too late, somebody else has the delivery",
-			"event", o.EventID, "destination", o.Destination, "token", o.Token, "state", o.State)
+			"event", journal.IDText(o.EventID), "destination", o.Destination, "token", o.Token, "state", o.State)
 	case o.State == journal.Failed || o.State == journal.Pending:
 		f.schedule.note(o.Due)
 		if o.State == journal.Pending && !f.opt.Now().Before(o.Due) {

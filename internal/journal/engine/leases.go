@@ -47,7 +47,7 @@ func (x *extender) extend() bool {
 			if x.inflight.Extended(h, still[i], lease) {
 				x.metrics.lost.Inc()
 				x.opt.Logger.Warn("journal: a lease was lost; the delivery may be attempted twice",
-					"event", h.EventID, "destination", h.Destination, "token", h.Token)
+					"event", journal.IDText(h.EventID), "destination", h.Destination, "token", h.Token)
 			}
 		}
 	}

@@ -85,7 +85,7 @@ func (t *transcript) String() string {
 	return t.buf.String()
 }
 
-var runningLine = regexp.MustCompile(`msg="gateway: running".* listen=(\S+) admin=(\S+)`)
+var runningLine = regexp.MustCompile(`"gateway: running".*[ "]listen(?:=|":")([^" ]+)(?: |",")admin(?:=|":")([^" ]+)`)
 
 // launch runs hookonce with the arguments and returns when it serves. dir and env are as in
 // [exec.Cmd].

@@ -43,7 +43,7 @@ func TestReconcileBesideSQLite(t *testing.T) {
 	if out := ask(1, "--admin=http://127.0.0.1:1"); !strings.Contains(out, "the gateway at http://127.0.0.1:1 does not answer") {
 		t.Errorf("with a wrong address it said\n%s", out)
 	}
-	if out := ask(1, admin, "--source=order"); !strings.Contains(out, "this gateway has no such source") {
+	if out := ask(1, admin, "--source=order"); !strings.Contains(out, `this gateway has no source "order"; it has `) {
 		t.Errorf("with a wrong source it said\n%s", out)
 	}
 	if out := ask(1, admin); !strings.Contains(out, "missing      11") || !strings.Contains(out, "on record    3") || !strings.Contains(out, lost[10].ID) || !strings.Contains(out, "the one at http://"+g.admin+" asks the sender") {

@@ -118,7 +118,7 @@ func (t *Tally) join(o *Tally, doubled bool) {
 type Report struct {
 	URL      string            `json:"url"` // of the first door, without its query
 	Provider string            `json:"provider"`
-	Seed     uint64            `json:"seed"`
+	Seed     uint64            `json:"seed,string"` // beyond 2^53 a JSON number is not exact where most programs read it
 	Copies   int               `json:"copies"`
 	Counted  bool              `json:"effects_counted"`
 	Rounds   []*Round          `json:"rounds"`
