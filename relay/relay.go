@@ -30,7 +30,8 @@ func (w wake) up() {
 }
 
 // New returns a relay that gives the effects in queue to the handler of their name. Effects of other names
-// stay where they are, for other relays. New panics if there is no queue or no handler, or if an option
+// stay where they are, for other relays; a name under which effects wait for longer than a minute is logged
+// once. New panics if there is no queue or no handler, or if an option
 // makes no sense.
 func New(queue hookonce.EffectQueue, handlers map[string]Handler, opts ...Option) *Relay {
 	if queue == nil || len(handlers) == 0 {
@@ -67,7 +68,7 @@ func (r *Relay) Wake() { r.wake.up() }
 func (r *Relay) Run(ctx context.Context) error {
 	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	run := &run{worker: r.worker, names: r.names, wake: r.wake, slots: make(chan struct{}, r.concurrency)}
+	run := &run{worker: r.worker, names: r.names, wake: r.wake, slots: make(chan struct{}, r.concurrency), unhandled: unhandled{told: map[string]bool{}}}
 	run.attempts = attempts
 	return errors.Join(run.loop(ctx), run.drain(stop))
 }
@@ -88,6 +89,7 @@ type run struct {
 	wake    wake
 	slots   chan struct{} // one token for each handler that runs
 	running sync.WaitGroup
+	unhandled
 }
 
 // loop takes effects whenever there is room for some.
@@ -109,6 +111,7 @@ func (r *run) loop(ctx context.Context) error {
 			continue
 		default:
 			pause = r.poll
+			r.lookForUnhandled(ctx)
 		}
 		r.rest(ctx, pause)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/fleet"
 )
 
@@ -33,6 +34,33 @@ func TestStanding(t *testing.T) {
 		}
 		if got := standing(&c.d); got != want {
 			t.Errorf("got %q, want %q", got, strings.TrimSpace(want))
+		}
+	}
+}
+
+// A try whose time has passed is said by what it waits for.
+func TestNextTry(t *testing.T) {
+	now := time.Now()
+	soon, past := now.Add(time.Minute), now.Add(-time.Minute)
+	ill := func(probe *time.Time) *fleet.Health { return &fleet.Health{State: "ill", Probe: probe} }
+	for want, c := range map[string]struct {
+		due *time.Time
+		to  fleet.Destination
+	}{
+		"":                   {nil, fleet.Destination{}},
+		clock(soon):          {&soon, fleet.Destination{Health: ill(&soon)}},
+		"when it is resumed": {&past, fleet.Destination{Configured: true, Pause: &fleet.Pause{}, Health: ill(&soon)}},
+		"not while the destination is not configured":       {&past, fleet.Destination{}},
+		"when a probe succeeds, the next at " + clock(soon): {&past, fleet.Destination{Configured: true, Health: ill(&soon)}},
+		"as a probe, or when one succeeds":                  {&past, fleet.Destination{Configured: true, Health: ill(&past)}},
+		"now":                                               {&past, fleet.Destination{Configured: true, Health: &fleet.Health{State: "healthy"}}},
+	} {
+		c.to.Name = "app"
+		got := nextTry(&api.Delivery{Destination: "app", NextTry: c.due}, now, func() fleet.DestinationList {
+			return fleet.DestinationList{Destinations: []fleet.Destination{{Name: "other"}, c.to}}
+		})
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -96,6 +96,24 @@ func readConfigFile(w *env, flags *pflag.FlagSet) (path string, data []byte, err
 	return "", nil, nil
 }
 
+// needSources refuses a configuration in which a command that asks about one of its sources finds none. Nothing is opened for it.
+func needSources(cfg *config.Config) error {
+	switch {
+	case len(cfg.Sources) > 0:
+		return nil
+	case cfg.File != "":
+		return fmt.Errorf("%s has no source; add one, or name another file with --config", cfg.File)
+	}
+	return fmt.Errorf("there is no %s in this folder, and so no source; name the configuration file with --config", defaultFile)
+}
+
+// tellStore says which store is looked at where nobody said that, so that nobody takes its answer for that of another one.
+func tellStore(w *env, cfg *config.Config) {
+	if cfg.File == "" && !cfg.StoreNamed() {
+		fmt.Fprintf(w.err, "There is no %s in this folder: the store is %s. Name another with --store or --config.\n", defaultFile, cfg.Store)
+	}
+}
+
 // printWarnings writes what does not stop the program.
 func printWarnings(w *env, cfg *config.Config) {
 	for _, text := range cfg.Warnings {

@@ -77,6 +77,9 @@ func newReconcileCommand(w *env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := needSources(cfg); err != nil {
+				return err
+			}
 			gateways, err := asked.clients(w, cfg)
 			if err != nil {
 				return &usageError{c.CommandPath(), err}

@@ -182,6 +182,7 @@ func withOutbox(w *env, c *cobra.Command, do func(context.Context, outbox.Store)
 	if err != nil {
 		return err
 	}
+	tellStore(w, cfg)
 	queue, end, err := outbox.Open(c.Context(), cfg)
 	if err != nil {
 		return gateway.Explain(cfg.Store, err)

@@ -98,6 +98,10 @@ type Config struct {
 	Development bool
 	// Warnings are remarks of [Load] that do not stop the program, one sentence each.
 	Warnings []string
+	// File is the name of the file that it was read from. Empty: there was none.
+	File string
+	// Inline are the secrets that stand in File itself, but for what everybody may know.
+	Inline []Inline
 
 	origin settings.Layer
 }
@@ -224,6 +228,9 @@ func (c *Config) Says(key string) bool {
 func (c *Config) where(keys ...string) settings.Place {
 	return c.origin.Where(settings.Place{}, keys...)
 }
+
+// StoreNamed reports whether anybody said which store it is.
+func (c *Config) StoreNamed() bool { return c.origin.Has("store") }
 
 // refersTo reports whether a secret is read from the variable.
 func (c *Config) refersTo(variable string) bool {

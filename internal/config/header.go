@@ -33,7 +33,7 @@ func (h Header) confidential() bool {
 }
 
 // resolve reads what the value refers to.
-func (h *Header) resolve(e settings.Resolver) error {
+func (h *Header) resolve(e resolver) error {
 	if err := e.Resolve(&h.Value); err != nil {
 		return err
 	}

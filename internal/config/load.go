@@ -42,7 +42,7 @@ func (in Input) now() time.Time {
 // overriding what came before. An error is of type [settings.Faults] and holds every fault that was
 // found.
 func Load(in Input) (*Config, error) {
-	l := &loader{Report: new(settings.Report), in: in, cfg: new(Config)}
+	l := &loader{Report: new(settings.Report), in: in, cfg: &Config{File: in.Path}}
 	f := l.file()
 	l.global(f)
 	for _, from := range f.tokens {
@@ -62,7 +62,7 @@ func Load(in Input) (*Config, error) {
 	}
 	l.sources(f.sources)
 	if !in.NoSecrets {
-		resolveAll(l.Report, l.cfg, settings.Resolver{Environ: in.Environ, ReadFile: in.ReadFile})
+		resolveAll(l.Report, l.cfg, resolver{settings.Resolver{Environ: in.Environ, ReadFile: in.ReadFile}, &l.cfg.Inline})
 	}
 	develop(l.Report, l.cfg, in)
 	checkAll(l.Report, l.cfg, in)

@@ -88,7 +88,7 @@ func (l *loader) channel(from section) Channel {
 }
 
 // resolveChannels reads the addresses of the channels and of the heartbeat.
-func resolveChannels(r *settings.Report, e settings.Resolver, cfg *Config) {
+func resolveChannels(r *settings.Report, e resolver, cfg *Config) {
 	addresses := e
 	addresses.What = "address"
 	for i := range cfg.Notify {

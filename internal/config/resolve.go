@@ -3,12 +3,34 @@ package config
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"slices"
+	"strings"
 
 	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
+// Inline is a secret that stands in the configuration file itself, and where.
+type Inline struct {
+	Key string
+	At  settings.Place
+}
+
+// resolver reads secrets, and notes those that the file has.
+type resolver struct {
+	settings.Resolver
+	inline *[]Inline
+}
+
+// note remembers a secret that stands in the file.
+func (e resolver) note(s *settings.Secret, at settings.Place, key string) {
+	if at.Line > 0 && s.Reference() != "" && s.String() == settings.Mask && !strings.Contains(s.Reveal(), "PUBLIC KEY-----") {
+		*e.inline = append(*e.inline, Inline{key, at})
+	}
+}
+
 // resolveAll reads the secrets and files that a configuration refers to.
-func resolveAll(r *settings.Report, cfg *Config, e settings.Resolver) {
+func resolveAll(r *settings.Report, cfg *Config, e resolver) {
 	for i := range cfg.AdminTokens {
 		t := &cfg.AdminTokens[i]
 		resolveSecret(r, e, &t.Token, t.where("token"), "token")
@@ -26,8 +48,12 @@ func resolveAll(r *settings.Report, cfg *Config, e settings.Resolver) {
 		if s.own != nil {
 			resolveDestination(r, e, s.own)
 		}
+		verifier := e
+		if s.publicKeys() {
+			verifier.inline = new([]Inline) // everybody may have them
+		}
 		for j := range s.Secrets {
-			resolveSecret(r, e, &s.Secrets[j], s.origin.Element("secrets", j), "secrets")
+			resolveSecret(r, verifier, &s.Secrets[j], s.origin.Element("secrets", j), "secrets")
 		}
 		resolveSecret(r, e, &s.Token, s.where("token"), "token")
 		resolveSecret(r, e, &s.AppSecret, s.where("app_secret"), "app_secret")
@@ -35,13 +61,23 @@ func resolveAll(r *settings.Report, cfg *Config, e settings.Resolver) {
 	}
 }
 
-func resolveSecret(r *settings.Report, e settings.Resolver, s *settings.Secret, at settings.Place, key string) {
-	if err := e.Resolve(s); err != nil {
-		r.Fault(at, "%s: %v", key, err)
-	}
+// publicKeys reports whether what verifies the requests of a source are public keys.
+func (s *Source) publicKeys() bool {
+	known, err := s.spec()
+	return err == nil && len(known.Verify) > 0 && !slices.ContainsFunc(known.Verify, func(v spec.Verify) bool {
+		return v.Kind != spec.Ed25519 && v.Kind != spec.ECDSA && v.Kind != spec.RSA
+	})
 }
 
-func resolveDestination(r *settings.Report, e settings.Resolver, d *Destination) {
+func resolveSecret(r *settings.Report, e resolver, s *settings.Secret, at settings.Place, key string) {
+	if err := e.Resolve(s); err != nil {
+		r.Fault(at, "%s: %v", key, err)
+		return
+	}
+	e.note(s, at, key)
+}
+
+func resolveDestination(r *settings.Report, e resolver, d *Destination) {
 	for i := range d.Secrets {
 		resolveSecret(r, e, &d.Secrets[i], d.origin.Element("secrets", i), "secrets")
 	}
@@ -52,6 +88,8 @@ func resolveDestination(r *settings.Report, e settings.Resolver, d *Destination)
 	for i := range d.Headers {
 		if err := d.Headers[i].resolve(e); err != nil {
 			r.Fault(d.origin.Element("headers", i), "headers: %s: %v", d.Headers[i].Name, err)
+		} else if d.Headers[i].confidential() {
+			e.note(&d.Headers[i].Value, d.origin.Element("headers", i), "headers")
 		}
 	}
 	resolveTLS(r, e, &d.TLS, "tls.", d.where)
@@ -59,7 +97,7 @@ func resolveDestination(r *settings.Report, e settings.Resolver, d *Destination)
 
 // resolveTLS reads the files with the certificates of a destination or of the admin listener. The keys of their settings begin
 // with prefix, and where says what was written where.
-func resolveTLS(r *settings.Report, e settings.Resolver, t *TLS, prefix string, where func(key string) settings.Place) {
+func resolveTLS(r *settings.Report, e resolver, t *TLS, prefix string, where func(key string) settings.Place) {
 	read := func(key, name string) ([]byte, bool) { return readPEM(r, e, where(prefix+key), prefix+key, name) }
 	if t.CA == "" && t.Cert == "" && t.Key == "" && t.ServerName == "" {
 		return
@@ -85,7 +123,7 @@ func resolveTLS(r *settings.Report, e settings.Resolver, t *TLS, prefix string, 
 }
 
 // readPEM reads a file that a setting names.
-func readPEM(r *settings.Report, e settings.Resolver, at settings.Place, key, name string) ([]byte, bool) {
+func readPEM(r *settings.Report, e resolver, at settings.Place, key, name string) ([]byte, bool) {
 	if name == "" {
 		return nil, false
 	}

@@ -32,7 +32,11 @@ func warnings(_ context.Context, p Patient) (found []Finding, _ error) {
 	}
 	switch n := len(p.Config.Sources); {
 	case n == 0 && len(found) == 0:
-		return one(good("no sources: only the store is looked at"))
+		from := "no sources in " + p.Config.File
+		if p.Config.File == "" {
+			from = "no sources, and no configuration file"
+		}
+		return one(good("%s: only the store %s is looked at", from, p.Config.Store))
 	case len(found) == 0:
 		return one(good("%d source(s), and nothing to remark on", n))
 	}
@@ -105,7 +109,15 @@ func secretFiles(_ context.Context, p Patient) (found []Finding, _ error) {
 			found = append(found, doubt("chmod o= "+name, "%s: every user of this machine can open %s (%v)", files[name], name, info.Mode().Perm()))
 		}
 	}
-	if len(found) == 0 && len(files) > 0 {
+	inline := slices.SortedStableFunc(slices.Values(p.Config.Inline), func(a, b config.Inline) int { return a.At.Line - b.At.Line })
+	if info, err := os.Stat(p.Config.File); err == nil && len(inline) > 0 && info.Mode().Perm()&0o007 != 0 {
+		var where []string
+		for _, s := range inline {
+			where = append(where, fmt.Sprintf("%s in line %d", s.Key, s.At.Line))
+		}
+		found = append(found, doubt("chmod o= "+p.Config.File+", or write env:NAME or file:PATH in their place", "every user of this machine can open %s (%v), and secrets stand in it: %s", p.Config.File, info.Mode().Perm(), strings.Join(where, ", ")))
+	}
+	if len(found) == 0 && len(files)+len(inline) > 0 {
 		found = append(found, good("none is open to every user of this machine"))
 	}
 	return found, nil

@@ -70,10 +70,19 @@ func exists(_ context.Context, path string) ([]Finding, error) {
 	return one(good("%s, %d MiB", path, info.Size()>>20))
 }
 
+// missing reports whether the file is not there yet, so that nothing can be said of it.
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // fits finds files that have a second name, under which their log is not found.
 func fits(_ context.Context, path string) ([]Finding, error) {
 	if err := sqlitefile.Check(path); err != nil {
 		return one(bad("do that before the next start: until then this file is not opened", "%v", err))
+	}
+	if missing(path) {
+		return nil, nil
 	}
 	return one(good("the file has one name, and its log lies beside it"))
 }
@@ -89,6 +98,9 @@ func permissions(_ context.Context, path string) (found []Finding, _ error) {
 	dir := filepath.Dir(path)
 	if err := writable(dir); err != nil {
 		found = append(found, bad("give this user the right to write to the folder: SQLite keeps its log there", "%s: %v", dir, err))
+	}
+	if len(found) == 0 && missing(path) {
+		return one(good("this user can write to the folder"))
 	}
 	if len(found) == 0 {
 		found = append(found, good("only its owner can open it, and this user can write to its folder"))
@@ -141,6 +153,8 @@ const longLog = 64 << 20
 func logFile(_ context.Context, path string) ([]Finding, error) {
 	info, err := os.Stat(path + "-wal")
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && missing(path):
+		return nil, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return one(good("there is no write-ahead log at the moment"))
 	case err != nil:
