@@ -51,7 +51,11 @@ func printMissing(w *env, source string, list *api.MissingList) error {
 		if list.NotCompared != "" {
 			return nil
 		}
-		_, err := fmt.Fprintln(w.out, "Nothing is missing, as far as gateways compared.")
+		text := "No gateway has compared " + clean(source) + " with what its sender made yet, so nobody knows what is missing; hookonce alerts says so if that lasts."
+		if list.Through != nil {
+			text = "Nothing is missing of what the sender made until " + clockOf(list.Through) + ", as far as gateways compared."
+		}
+		_, err := fmt.Fprintln(w.out, text)
 		return err
 	}
 	t := newTable(w, "", "HAPPENED | KEY | TYPE | FOUND | ASKED AGAIN | WHY")

@@ -25,7 +25,9 @@ type MissingList struct {
 	Events []MissingEvent `json:"events" nullable:"false" doc:"The first found first, 1000 at most."`
 	// NotCompared keeps an empty list from reassuring anybody.
 	NotCompared string `json:"not_compared,omitempty" doc:"Why gateways do not compare the source by themselves, and what to do: nobody looks for what is missing. Missing: they do."`
-	Beyond      int64  `json:"beyond,omitempty" doc:"At least so many more: no more than 1000 are remembered of a source."`
+	// Through is how far an empty list says anything.
+	Through *time.Time `json:"compared_through,omitempty" doc:"All that the sender made until then was looked for. Missing: nothing was yet."`
+	Beyond  int64      `json:"beyond,omitempty" doc:"At least so many more: no more than 1000 are remembered of a source."`
 }
 
 type missingInput struct {
@@ -47,6 +49,15 @@ func (a *api) missing(ctx context.Context, in *missingInput) (*answer[MissingLis
 		if i >= 0 {
 			out.Body.Beyond = counts[i].Beyond
 		}
+		if err != nil {
+			return err
+		}
+		marks, err := a.opt.Records.Marks(ctx)
+		for _, m := range marks {
+			if m.Source == in.Name {
+				out.Body.Through = known(m.Through)
+			}
+		}
 		source, unknown := a.sourceAt(in.Name)
 		if out.Body.NotCompared = source.NotCompared; unknown != nil && i >= 0 {
 			out.Body.NotCompared = "it is not configured any more" // and has some on record
@@ -61,14 +72,16 @@ func (a *api) missing(ctx context.Context, in *missingInput) (*answer[MissingLis
 	return out, nil
 }
 
-func newMissingEvent(m *journal.MissingEvent) MissingEvent {
-	known := func(t time.Time) *time.Time {
-		if t.IsZero() {
-			return nil
-		}
-		t = t.UTC()
-		return &t
+// known returns a time that there is.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
 	}
+	t = t.UTC()
+	return &t
+}
+
+func newMissingEvent(m *journal.MissingEvent) MissingEvent {
 	return MissingEvent{Key: m.Key, Entry: m.Entry, Type: m.Type, Happened: known(m.Happened), Found: m.Found.UTC(), Asked: known(m.Asked), Why: m.Why, Expires: m.Expires.UTC()}
 }
 

@@ -42,6 +42,16 @@ func TestMissing(t *testing.T) {
 		t.Errorf("missing are\n%s, want\n%s", got, want)
 	}
 	r.expect(request("GET", "/api/v1/sources/bling/missing", nil), 404)
+	m, _, err := r.model.TakeMark(t.Context(), "billing", "gateway", now, now.Add(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.model.AdvanceMark(t.Context(), "billing", m.Token, journal.MarkAdvance{Lease: now, Through: now.Add(-time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.get(path)["compared_through"]; got != "2026-11-21T11:00:00Z" {
+		t.Errorf("it is compared through %v", got)
+	}
 	r.lose("of yesterday", 0, journal.MissingEvent{Key: "evt_1"})
 	if all := r.get("/api/v1/sources/of%20yesterday/missing"); len(all["events"].([]any)) != 1 || all["not_compared"] != "it is not configured any more" {
 		t.Errorf("of a source that is not configured: %v", all)

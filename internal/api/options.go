@@ -26,6 +26,7 @@ type Journal interface {
 type Records interface {
 	journal.Reader
 	journal.MissingKeeper
+	Marks(ctx context.Context) ([]journal.Mark, error)
 	Pauses(ctx context.Context) ([]journal.Pause, error)
 	Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error)
 	RecordAudit(ctx context.Context, a journal.Audit) error
