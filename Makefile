@@ -100,8 +100,8 @@ staticcheck:
 	./bin/staticcheck ./...
 
 unraced: export CGO_ENABLED = 0
-unraced: # the packages with tests that racetest.Skip keeps from the race detector
-	go test -vet=off $(HANGS) $$(grep -rl --include='*_test.go' 'racetest\.Skip(' . | xargs -n1 dirname | sort -u)
+unraced: # the tests that racetest.Skip keeps from the race detector
+	./scripts/unraced -vet=off $(HANGS)
 
 oracle: servers ## compare the catalogue, and deliveries, with the libraries that others publish
 	cd internal/tool/oracle/node && npm ci --ignore-scripts --no-audit --no-fund --silent

@@ -10,12 +10,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hookonce/hookonce/internal/racetest"
 )
 
 // TestEntryPointsHaveExamples: whoever opens the documentation of a package finds how its functions are
 // called, in code that is compiled, and run where it can be. An example is that of the function, or one of
 // the package, or for a constructor one of the type.
 func TestEntryPointsHaveExamples(t *testing.T) {
+	racetest.Skip(t)
 	for _, name := range public(t) {
 		p := readPackage(t, name)
 		inPackage := called(p.Examples)

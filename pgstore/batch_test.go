@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/storetest"
@@ -37,6 +38,7 @@ func TestBatchConformance(t *testing.T) {
 
 // Every way in which pgx can talk to the server, a pooler, and the stricter isolation levels.
 func TestBatchConnections(t *testing.T) {
+	racetest.Skip(t)
 	storetest.Briefly(t)
 	for _, parameters := range []string{
 		"default_query_exec_mode=cache_describe", "default_query_exec_mode=exec", "default_query_exec_mode=simple_protocol",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/storetest"
@@ -18,6 +19,7 @@ import (
 // Under the stricter isolation levels the loser of a race is told so by an error instead of by what
 // it reads.
 func TestRepeatableRead(t *testing.T) {
+	racetest.Skip(t)
 	storetest.Briefly(t)
 	dsn := pgtest.DSN(t)
 	cfg := suite(t, dsn, dsn, "default_transaction_isolation=repeatable%20read")
@@ -29,6 +31,7 @@ func TestRepeatableRead(t *testing.T) {
 }
 
 func TestSerializable(t *testing.T) {
+	racetest.Skip(t)
 	storetest.Briefly(t)
 	dsn := pgtest.DSN(t)
 	cfg := suite(t, dsn, dsn, "default_transaction_isolation=serializable")

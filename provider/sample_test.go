@@ -17,6 +17,7 @@ var usual = []string{"github", "hmac", "paddle", "shopify", "slack", "square", "
 
 // TestSampleSignOpen takes every provider's sample through its signer and its verifier.
 func TestSampleSignOpen(t *testing.T) {
+	racetest.Skip(t)
 	for _, name := range usual {
 		for _, c := range []struct{ id, kind string }{
 			{"id_1", ""}, {"id_2", "order.paid"}, {"9", "order"}, {`a"b\c`, "x.y.z"}, {"", ""},
@@ -56,6 +57,7 @@ func TestSampleSignOpen(t *testing.T) {
 }
 
 func TestSamplesOfTwoIDsAreTwoEvents(t *testing.T) {
+	racetest.Skip(t)
 	for _, name := range usual {
 		p := fake(t, name)
 		keys := map[string]bool{}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hookonce/hookonce/internal/conformance"
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
 )
@@ -43,6 +44,7 @@ func conforms(t *testing.T, target conformance.Target, engine string) {
 }
 
 func TestMariaDBConforms(t *testing.T) {
+	racetest.Skip(t)
 	t.Parallel()
 	cfg, err := mysql.ParseDSN(mariadbtest.DSN(t))
 	if err != nil {
@@ -84,6 +86,7 @@ func TestRedisConforms(t *testing.T) {
 }
 
 func TestAFolderForSQLiteConforms(t *testing.T) {
+	racetest.Skip(t)
 	t.Parallel()
 	dir := t.TempDir()
 	target, err := conformance.Parse("sqlite:" + filepath.Join(dir, "app.db"))

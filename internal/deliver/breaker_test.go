@@ -17,6 +17,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/retry"
 )
 
@@ -366,6 +367,7 @@ func TestProbe_lastAttempt(t *testing.T) {
 // probe every four seconds, loses no try, little in the store and the log, and is delivered when the destination
 // is back.
 func TestBreakerSparesBacklog(t *testing.T) {
+	racetest.Skip(t)
 	synctest.Test(t, func(t *testing.T) {
 		const events = 500
 		var up atomic.Bool

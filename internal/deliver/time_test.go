@@ -19,6 +19,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/retry"
 )
 
@@ -200,6 +201,7 @@ func TestOurFaultCostsNoAttempt(t *testing.T) {
 
 // Work for a destination that is not ours is handed back, for whoever knows it, and costs no tries.
 func TestDestinationOfOthers(t *testing.T) {
+	racetest.Skip(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nowhere, played(func(*http.Request) (*http.Response, error) { return status(200), nil }))
 		e := entry("a")

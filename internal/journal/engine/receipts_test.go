@@ -12,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/racetest"
 )
 
 // ledger is the reference model's side for people, which can fail and counts what is recorded.
@@ -125,6 +126,7 @@ func TestReceipts_stormNeedsNoStore(t *testing.T) {
 
 // What cannot be recorded waits, is bounded, and never keeps a copy from its answer.
 func TestReceipts_storeIsDown(t *testing.T) {
+	racetest.Skip(t)
 	const events = 4096 + 100
 	runRecorded(t, engine.Options{DoneKeys: 2 * events, MaxHeld: events}, func(t *testing.T, r *rig, l *ledger) {
 		var ids []int64

@@ -12,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
@@ -99,6 +100,7 @@ func TestStore(t *testing.T) {
 }
 
 func TestPgBouncer(t *testing.T) {
+	racetest.Skip(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	d := &database{direct: dsn, dsn: queryMode(pgtest.PgBouncer(t, dsn), "exec")}
@@ -108,6 +110,7 @@ func TestPgBouncer(t *testing.T) {
 
 // TestSeveralStores spreads the calls of one caller over three stores on one database.
 func TestSeveralStores(t *testing.T) {
+	racetest.Skip(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	d := &database{direct: dsn, dsn: dsn}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
@@ -19,6 +20,7 @@ func TestRecords(t *testing.T) {
 }
 
 func TestRecordsThroughPgBouncer(t *testing.T) {
+	racetest.Skip(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	d := &database{direct: dsn, dsn: queryMode(pgtest.PgBouncer(t, dsn), "exec")}
@@ -26,6 +28,7 @@ func TestRecordsThroughPgBouncer(t *testing.T) {
 }
 
 func TestLargeFailureGroup(t *testing.T) {
+	racetest.Skip(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	journaltest.RunLargeGroup(t, (&database{direct: dsn, dsn: dsn}).fixture)
