@@ -16,6 +16,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
+	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/throwaway"
@@ -102,10 +103,19 @@ func overMySQL(parameters string) connection {
 
 // One driver of each dialect is compared with the model at length: the faster one.
 func TestMattn(t *testing.T) { conformance(t, mattn) }
-func TestPgx(t *testing.T)   { conformance(t, pgxStdlib) }
-func TestMySQL(t *testing.T) { conformance(t, goMySQL) }
+
+func TestPgx(t *testing.T) {
+	racetest.Skip(t)
+	conformance(t, pgxStdlib)
+}
+
+func TestMySQL(t *testing.T) {
+	racetest.Skip(t)
+	conformance(t, goMySQL)
+}
 
 func TestOtherDrivers(t *testing.T) {
+	racetest.Skip(t)
 	storetest.Briefly(t)
 	t.Run("modernc", func(t *testing.T) { conformance(t, modernc) })
 	t.Run("pq", func(t *testing.T) { conformance(t, libpq) })
