@@ -94,8 +94,20 @@ func TestUnknownSource(t *testing.T) {
 	if got := fmt.Sprint(r.expect(request("POST", "/api/v1/replay", replay), 422)); !strings.Contains(got, "body.filter.source") || !strings.Contains(got, says) {
 		t.Errorf("a replay: %s", got)
 	}
-	r.accept("evt_1", journal.Done)
 	for _, path := range []string{"/history", "/history?source=billing", "/events", "/events?source=billing"} {
 		r.get("/api/v1" + path)
+	}
+	r.accept("evt_1", journal.Dead, func(e *journal.Record) { e.Event.Source = "former" })
+	if err := r.model.AddTallies(t.Context(), "p", 1, []tally.Point{{Minute: now.Add(-time.Minute), Source: "former", What: tally.Accepted, N: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	for path, list := range map[string]string{"/history?source=former": "series", "/events?source=former": "events"} {
+		if n := len(r.get("/api/v1" + path)[list].([]any)); n != 1 {
+			t.Errorf("%s: %d %s of a source that is not configured any more", path, n, list)
+		}
+	}
+	replay["filter"] = map[string]any{"source": "former"}
+	if got := r.expect(request("POST", "/api/v1/replay", replay), 200); got["events"] != 1.0 {
+		t.Errorf("a replay of a source that is not configured any more: %v", got)
 	}
 }
