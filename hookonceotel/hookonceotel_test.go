@@ -35,11 +35,14 @@ import (
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
-var stripe = provider.Stripe("whsec_fake")
+var (
+	stripe   = provider.Stripe("whsec_fake")
+	happened = time.Now() // copies of an event are the same to the byte, whenever they are sent
+)
 
 // post sends an event to a handler and returns the status of the answer.
 func post(ctx context.Context, h http.Handler, id, secret string) int {
-	header, body := stripe.Spec().Sample(spec.Sample{ID: id, Type: "charge.succeeded", Time: time.Now()})
+	header, body := stripe.Spec().Sample(spec.Sample{ID: id, Type: "charge.succeeded", Time: happened})
 	signed := hookonce.Request{Method: http.MethodPost, Header: header, Body: body, Now: time.Now()}
 	if err := provider.Stripe(secret).Sign(&signed); err != nil {
 		panic(err)
