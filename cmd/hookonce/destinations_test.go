@@ -42,24 +42,16 @@ func TestStanding(t *testing.T) {
 func TestNextTry(t *testing.T) {
 	now := time.Now()
 	soon, past := now.Add(time.Minute), now.Add(-time.Minute)
-	ill := func(probe *time.Time) *fleet.Health { return &fleet.Health{State: "ill", Probe: probe} }
-	for want, c := range map[string]struct {
-		due *time.Time
-		to  fleet.Destination
-	}{
-		"":                   {nil, fleet.Destination{}},
-		clock(soon):          {&soon, fleet.Destination{Health: ill(&soon)}},
-		"when it is resumed": {&past, fleet.Destination{Configured: true, Pause: &fleet.Pause{}, Health: ill(&soon)}},
-		"not while the destination is not configured":       {&past, fleet.Destination{}},
-		"when a probe succeeds, the next at " + clock(soon): {&past, fleet.Destination{Configured: true, Health: ill(&soon)}},
-		"as a probe, or when one succeeds":                  {&past, fleet.Destination{Configured: true, Health: ill(&past)}},
-		"now":                                               {&past, fleet.Destination{Configured: true, Health: &fleet.Health{State: "healthy"}}},
+	for want, d := range map[string]api.Delivery{
+		"":                   {},
+		clock(soon):          {NextTry: &soon},
+		"when it is resumed": {NextTry: &past, WaitsFor: fleet.WaitsForResume},
+		"not while the destination is not configured":       {NextTry: &past, WaitsFor: fleet.WaitsForConfiguration},
+		"when a probe succeeds, the next at " + clock(soon): {NextTry: &soon, WaitsFor: fleet.WaitsForProbe},
+		"as a probe, or when one succeeds":                  {NextTry: &past, WaitsFor: fleet.WaitsForProbe},
+		"now":                                               {NextTry: &past},
 	} {
-		c.to.Name = "app"
-		got := nextTry(&api.Delivery{Destination: "app", NextTry: c.due}, now, func() fleet.DestinationList {
-			return fleet.DestinationList{Destinations: []fleet.Destination{{Name: "other"}, c.to}}
-		})
-		if got != want {
+		if got := nextTry(d.Next(now)); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -11,14 +11,12 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/hookonce/hookonce/internal/api"
-	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -220,10 +218,7 @@ admin_payloads lets anybody look, and the token may. Each look is on record, wit
 			case admin.json:
 				return printJSON(w, e)
 			}
-			return printEvent(w, &e, func() (list fleet.DestinationList) {
-				_ = client.get(c.Context(), "/destinations", nil, &list) // without it the times are shown as they are
-				return list
-			})
+			return printEvent(w, &e)
 		},
 	}
 	admin.declare(c)
@@ -273,31 +268,12 @@ func look(c *cobra.Command, w *env, client *adminClient, id, part, reason string
 	return nil
 }
 
-// nextTry says when a delivery is tried next. A time that has passed is that from which it waits for its destination.
-func nextTry(d *api.Delivery, now time.Time, destinations func() fleet.DestinationList) string {
-	if d.NextTry == nil || d.NextTry.After(now) {
-		return clockOf(d.NextTry)
-	}
-	for _, to := range destinations().Destinations {
-		switch {
-		case to.Name != d.Destination:
-		case to.Pause != nil:
-			return "when it is resumed"
-		case !to.Configured:
-			return "not while the destination is not configured"
-		case to.Health != nil && to.Health.State == "ill" && to.Health.Probe != nil && to.Health.Probe.After(now):
-			return "when a probe succeeds, the next at " + clockOf(to.Health.Probe)
-		case to.Health != nil && to.Health.State == "ill":
-			return "as a probe, or when one succeeds"
-		default:
-			return "now"
-		}
-	}
-	return clockOf(d.NextTry)
+// nextTry says when a delivery is tried next, or what it waits for.
+func nextTry(next api.Next) string {
+	return strings.TrimSpace(next.Words + " " + clockOf(next.At))
 }
 
-func printEvent(w *env, e *api.Detail, destinations func() fleet.DestinationList) error {
-	destinations = sync.OnceValue(destinations)
+func printEvent(w *env, e *api.Detail) error {
 	body := "deleted: the event cannot be delivered again"
 	if e.HasBody {
 		body = fmt.Sprintf("%d bytes", e.BodyBytes)
@@ -324,7 +300,7 @@ func printEvent(w *env, e *api.Detail, destinations func() fleet.DestinationList
 	}
 	deliveries := newTable(w, "\n", "DESTINATION | STATE | ATTEMPTS | NEXT TRY | FORCED | LAST ERROR")
 	for _, d := range e.Deliveries {
-		deliveries.row("", d.Destination, d.State, d.Attempts, nextTry(&d, time.Now(), destinations), forced(d.Forced), d.LastError)
+		deliveries.row("", d.Destination, d.State, d.Attempts, nextTry(d.Next(time.Now())), forced(d.Forced), d.LastError)
 	}
 	attempts := newTable(w, "\n", "ATTEMPT AT | DESTINATION | NUMBER | OUTCOME | STATUS | TOOK | ERROR | ANSWER")
 	for _, a := range e.Attempts {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -30,7 +31,8 @@ type Delivery struct {
 	State       string     `json:"state" enum:"pending,processing,done,failed,dead"`
 	Attempts    int64      `json:"attempts" doc:"How many were begun so far."`
 	Tries       int        `json:"tries" doc:"Attempts since the event was accepted or last re-driven."`
-	NextTry     *time.Time `json:"next_try,omitempty"`
+	NextTry     *time.Time `json:"next_try,omitempty" doc:"When it is tried next at the earliest."`
+	WaitsFor    string     `json:"waits_for,omitempty" enum:"resume,configuration,probe" doc:"What it waits for although its time has come, said where one event is shown: that its paused destination is resumed, that a gateway has the destination in its configuration, or that a probe of a destination that is ill succeeds, the next of which is made at next_try."`
 	HeldUntil   *time.Time `json:"held_until,omitempty" doc:"While processing: when another process may take over."`
 	LastError   string     `json:"last_error,omitempty"`
 	ErrorKind   string     `json:"error_kind,omitempty" doc:"That in one word: the error of a filter."`
@@ -112,6 +114,50 @@ func newDetail(h *journal.History) Detail {
 		d.Sightings = append(d.Sightings, Sighting{string(s.Kind), s.First.UTC(), s.Last.UTC(), s.Copies})
 	}
 	return d
+}
+
+// due returns the open deliveries whose time has come.
+func (d *Detail) due(now time.Time) []*Delivery {
+	var all []*Delivery
+	for i := range d.Deliveries {
+		if next := d.Deliveries[i].NextTry; next != nil && !next.After(now) {
+			all = append(all, &d.Deliveries[i])
+		}
+	}
+	return all
+}
+
+// held says what the delivery waits for although its time has come.
+func (d *Delivery) held(to *fleet.Destination) {
+	d.WaitsFor = to.WaitsFor()
+	if d.WaitsFor == fleet.WaitsForProbe && to.Health.Probe != nil {
+		d.NextTry = to.Health.Probe
+	}
+}
+
+// Next is when a delivery is tried next, or what it waits for although its time has come: in words, and a time that
+// follows them if there is one.
+type Next struct {
+	Words string
+	At    *time.Time
+}
+
+// Next says when the delivery is tried next, or nothing if it is not.
+func (d *Delivery) Next(now time.Time) Next {
+	coming := d.NextTry != nil && d.NextTry.After(now)
+	switch {
+	case d.WaitsFor == fleet.WaitsForResume:
+		return Next{Words: "when it is resumed"}
+	case d.WaitsFor == fleet.WaitsForConfiguration:
+		return Next{Words: "not while the destination is not configured"}
+	case d.WaitsFor == fleet.WaitsForProbe && coming:
+		return Next{"when a probe succeeds, the next at", d.NextTry}
+	case d.WaitsFor == fleet.WaitsForProbe:
+		return Next{Words: "as a probe, or when one succeeds"}
+	case d.NextTry == nil || coming:
+		return Next{At: d.NextTry}
+	}
+	return Next{Words: "now"}
 }
 
 // answerText is how a destination's answer begins, as a text.

@@ -58,7 +58,20 @@ func (a *api) detail(ctx context.Context, where finder) (*answer[Detail], error)
 		if form := a.opt.Payloads(); form != FormOff && VisitorOf(ctx).Payloads {
 			out.Body.Payload = form
 		}
-		return nil
+		return a.tellWaits(ctx, &out.Body)
 	})
 	return out, err
+}
+
+// tellWaits says of deliveries whose time has come what they wait for.
+func (a *api) tellWaits(ctx context.Context, d *Detail) error {
+	due := d.due(a.opt.Now())
+	if len(due) == 0 {
+		return nil
+	}
+	list, err := a.fleet().Stands(ctx)
+	for _, d := range due {
+		d.held(list.Find(d.Destination))
+	}
+	return err
 }

@@ -3,9 +3,11 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 )
@@ -67,4 +69,36 @@ func TestFleet(t *testing.T) {
 	}
 	r.post("/api/v1/destinations/theirs/pause", map[string]any{"reason": "x"}, 200)
 	r.post("/api/v1/destinations/nobody/pause", map[string]any{"reason": "x"}, 404)
+}
+
+// Of a delivery whose time has come an event says what it waits for.
+func TestWaitsFor(t *testing.T) {
+	r := newRig(t)
+	later := r.accept("later", journal.Failed)
+	r.accept("due", journal.Pending, func(e *journal.Record) {
+		e.Destinations = []string{"app", "audit", "nobodys", "paused"}
+	})
+	r.said("2", time.Second, fleet.Target{Name: "paused", Health: fleet.Health{State: "ill"}})
+	r.post("/api/v1/destinations/paused/pause", map[string]any{"reason": "x"}, 200)
+
+	told := func(path string) string {
+		var e api.Detail
+		text, _ := json.Marshal(r.get(path))
+		if err := json.Unmarshal(text, &e); err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, d := range e.Deliveries {
+			next := d.Next(now)
+			all = append(all, fmt.Sprint(d.Destination, ": ", next.Words, " ", d.NextTry.Sub(now)))
+		}
+		return strings.Join(all, "\n")
+	}
+	want := "app: when a probe succeeds, the next at 4s\naudit: now 0s\nnobodys: not while the destination is not configured 0s\npaused: when it is resumed 0s"
+	if got := told("/api/v1/events/billing/due"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := told(fmt.Sprint("/api/v1/events/", later)); got != "app:  1h0m0s" {
+		t.Errorf("what is due later: %q", got)
+	}
 }

@@ -58,7 +58,8 @@ func framed(o Options) *frame.Frame {
 		shown = append(slices.Clone(places), frame.Place{Path: libraryPath, Name: "Library", Key: "l"})
 	}
 	return frame.New(frame.Options{
-		Templates: own, Functions: template.FuncMap{"open": openOf, "words": groupWords, "address": groupAddress},
+		Templates: own, Functions: template.FuncMap{"open": openOf, "words": groupWords, "address": groupAddress,
+			"next": func(d api.Delivery) api.Next { return d.Next(o.Now()) }},
 		Places: shown, Find: frame.Find{Path: "/find", Label: "Find an event by its key or identifier", Placeholder: "Key or id"},
 		Visitor: func(r *http.Request) frame.Visitor {
 			v := api.VisitorOf(r.Context())

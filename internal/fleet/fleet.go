@@ -135,7 +135,7 @@ type DestinationList struct {
 func (l DestinationList) WithOpen(open []journal.OpenCount) DestinationList {
 	l.Destinations = append([]Destination{}, l.Destinations...)
 	for _, c := range open {
-		i, there := slices.BinarySearchFunc(l.Destinations, c.Destination, func(d Destination, name string) int { return cmp.Compare(d.Name, name) })
+		i, there := slices.BinarySearchFunc(l.Destinations, c.Destination, compareName)
 		if !there {
 			l.Destinations = slices.Insert(l.Destinations, i, Destination{Name: c.Destination, Gateways: []Stand{}, Open: []Open{}})
 		}
@@ -144,6 +144,17 @@ func (l DestinationList) WithOpen(open []journal.OpenCount) DestinationList {
 	}
 	return l
 }
+
+// Find returns the destination of that name. One of which nothing is known is not configured.
+func (l DestinationList) Find(name string) *Destination {
+	i, there := slices.BinarySearchFunc(l.Destinations, name, compareName)
+	if !there {
+		return &Destination{Name: name}
+	}
+	return &l.Destinations[i]
+}
+
+func compareName(d Destination, name string) int { return cmp.Compare(d.Name, name) }
 
 // Destination is a place that events are delivered to, as it is at the moment.
 type Destination struct {
@@ -157,6 +168,26 @@ type Destination struct {
 	Underway   int     `json:"underway" doc:"Attempts that are being made."`
 	Gateways   []Stand `json:"gateways" nullable:"false" doc:"How each gateway finds it that delivers to it."`
 	Open       []Open  `json:"open" nullable:"false" doc:"Deliveries in the store that are not done."`
+}
+
+// What deliveries to a destination may wait for although their time has come.
+const (
+	WaitsForResume        = "resume"        // it is paused
+	WaitsForConfiguration = "configuration" // no gateway delivers to it
+	WaitsForProbe         = "probe"         // it is ill: a try out of turn has to succeed first
+)
+
+// WaitsFor returns what a delivery whose time has come still waits for, or nothing.
+func (d *Destination) WaitsFor() string {
+	switch {
+	case d.Pause != nil:
+		return WaitsForResume
+	case !d.Configured:
+		return WaitsForConfiguration
+	case d.Health != nil && d.Health.State == "ill":
+		return WaitsForProbe
+	}
+	return ""
 }
 
 // describe adds how a gateway finds the destination. The destination is as bad as it is for any of them.

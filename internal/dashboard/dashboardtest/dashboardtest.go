@@ -195,6 +195,10 @@ func (a *API) tail(w http.ResponseWriter, r *http.Request) {
 func (a *API) event() api.Detail {
 	e := a.events().Events[0]
 	e.ReceivedAt = ago(41 * time.Minute)
+	if len(e.Deliveries) > 0 {
+		e.Deliveries = slices.Clone(e.Deliveries)
+		e.Deliveries[0].WaitsFor = fleet.WaitsForProbe
+	}
 	return api.Detail{Event: e, BodyBytes: 3482, Vouched: true, Secret: 2, Payload: api.FormMasked,
 		Attempts: []api.Attempt{
 			{Destination: "ledger", Number: 1, Outcome: "failed", Status: 500, Error: a.text("status 500"), Answer: a.text("<h1>Internal Server Error</h1>\nconnection to the database failed"), StartedAt: ago(41*time.Minute - 20*time.Millisecond), LatencyMS: 184.2},
