@@ -57,6 +57,9 @@ type dialect struct {
 	contended func(error) contention
 	// sound returns an error that says what to change if no claim would hold on connections like these.
 	sound func(ctx context.Context, db *sql.DB) error
+	// writable returns an error that says what to change if this user may read claims, and nothing can be written. Nil: the
+	// tables' own check tells.
+	writable func(ctx context.Context, db *sql.DB) error
 	// oversize tells responses that are larger than the database takes.
 	oversize oversize
 	// exists reports whether an error means that there is such a row already.

@@ -53,6 +53,7 @@ func mysql(prefix string) dialect {
 		take:       takeMySQL,
 		purge:      purgeMySQL,
 		sound:      soundMySQL,
+		writable:   writableMySQL(prefix),
 		contended:  contendedMySQL,
 		oversize:   oversizeMySQL,
 		exists:     existsMySQL,
@@ -292,6 +293,40 @@ func soundMySQL(ctx context.Context, db *sql.DB) error {
 	}
 	return rows.Err()
 }
+
+// writableMySQL refuses a server on which, and a user with whom, nothing can be written to any of the library's tables. What a
+// user needs goes by what it does, so that one right of them is enough as far as can be told, and none is needed by who has
+// nothing to do with claims. Statements that find no row are refused as others are, and write nothing.
+func writableMySQL(prefix string) func(context.Context, *sql.DB) error {
+	return func(ctx context.Context, db *sql.DB) error {
+		try := func(statement string) error { _, err := db.ExecContext(ctx, statement); return err }
+		if err := try("SELECT 1 FROM " + prefix + "claims WHERE FALSE"); denied(err) {
+			return nil
+		}
+		var refused error
+		for _, t := range []struct{ table, column string }{
+			{"claims", "source"}, {"responses", "source"}, {"effects", "source"}, {"versions", "resource"}, {"states", "entity"},
+		} {
+			for _, form := range []string{"UPDATE %[1]s SET %[2]s = '' WHERE FALSE", "INSERT INTO %[1]s (%[2]s) SELECT '' FROM DUAL WHERE FALSE", "DELETE FROM %[1]s WHERE FALSE"} {
+				err := try(fmt.Sprintf(form, prefix+t.table, t.column))
+				switch {
+				case mysqlNumber(err) == 1290 || mysqlNumber(err) == 1836: // ER_OPTION_PREVENTS_STATEMENT, ER_READ_ONLY_MODE
+					return fmt.Errorf("the server takes no writes, as one does that follows another, so that nothing can be claimed: connect to the one that does (read_only is off there): %w", err)
+				case mysqlNumber(err) == 1143: // ER_COLUMNACCESS_DENIED_ERROR: it has rights to other columns
+					return nil
+				case !denied(err):
+					return err
+				}
+				refused = err
+			}
+		}
+		return fmt.Errorf("this user may read the tables and write to none, so that nothing can be claimed: GRANT what the program needs; "+
+			`docs/operating.md lists it under "Rights in the database": %w`, refused)
+	}
+}
+
+// denied tells ER_TABLEACCESS_DENIED_ERROR, which a user gets who has rights to none of the table's columns either.
+func denied(err error) bool { return mysqlNumber(err) == 1142 }
 
 func contendedMySQL(err error) contention {
 	return map[int]contention{

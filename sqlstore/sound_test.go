@@ -1,10 +1,12 @@
 package sqlstore_test
 
 import (
+	"database/sql"
 	"strings"
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
+	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
@@ -38,6 +40,38 @@ func TestCheckRefusesUnsoundConnections(t *testing.T) {
 			t.Errorf("Check: %v", err)
 		}
 	})
+}
+
+// A server that follows another takes no writes but those of users who may do everything, and a user may have too few rights.
+func TestCheckRefusesMySQLThatTakesNoWrites(t *testing.T) {
+	dsn := mariadbtest.Durable(t) // the setting is the whole server's
+	open := func(user string) *sql.DB {
+		db, err := sql.Open("mysql", strings.Replace(dsn, "root@", user+"@", 1))
+		must(t, err)
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	admin := open("root")
+	_, err := schema.Migrate(t.Context(), admin, schema.MySQL, schema.DefaultName)
+	must(t, err)
+	exec(t, admin, `CREATE USER app@'%'`, `GRANT SELECT ON hookonce_goose_db_version TO app@'%'`)
+	app := open("app")
+	for _, step := range []struct{ change, says string }{
+		{`SET GLOBAL read_only = OFF`, ""}, // as it is: this user has nothing to do with claims
+		{`GRANT SELECT ON hookonce_claims TO app@'%'`, "this user may read the tables and write to none"},
+		{`GRANT UPDATE (state) ON hookonce_effects TO app@'%'`, ""}, // for a relay, as its owner has it
+		{`REVOKE UPDATE (state) ON hookonce_effects FROM app@'%'`, "this user may read the tables and write to none"},
+		{`GRANT DELETE ON hookonce_states TO app@'%'`, ""}, // for a janitor
+		{`GRANT INSERT, UPDATE ON hookonce_claims TO app@'%'`, ""},
+		{`SET GLOBAL read_only = ON`, "read_only is off there"},
+	} {
+		exec(t, admin, step.change)
+		err := sqlstore.New(app, sqlstore.MySQL).Check(t.Context())
+		if (err != nil) != (step.says != "") || err != nil && !strings.Contains(err.Error(), step.says) {
+			t.Errorf("after %s: %v", step.change, err)
+		}
+	}
+	must(t, sqlstore.New(admin, sqlstore.MySQL).Check(t.Context())) // it may write wherever it is
 }
 
 // Connections each of which has a memory of its own are found out by the tables that one of them has; no others are refused.

@@ -95,14 +95,20 @@ func named(d Dialect, name string) (dialect, error) {
 
 // Check reports whether the tables are what this program needs, without changing anything, and whether claims
 // hold on connections like the database's: it refuses SQLite with PRAGMA read_uncommitted, or in a memory of each
-// connection's own, MySQL under READ UNCOMMITTED, read-only or without autocommit, and PgBouncer in statement mode. On
-// Postgres it refuses standbys, read-only connections, and roles that may read claims and write nothing, too. Errors:
-// [hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer].
+// connection's own, MySQL under READ UNCOMMITTED or without autocommit, and PgBouncer in statement mode. On Postgres and MySQL
+// it refuses servers that take no writes, read-only connections, and roles that may read claims and write nothing, too.
+// Errors: [hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer].
 func (s *Store) Check(ctx context.Context) error {
 	if err := s.sound(ctx); err != nil {
 		return err
 	}
-	return ddl.CheckProgram(ctx, s.db, s.dialect.schema, s.name)
+	if err := ddl.CheckProgram(ctx, s.db, s.dialect.schema, s.name); err != nil || s.dialect.writable == nil {
+		return err
+	}
+	if err := s.dialect.writable(ctx, s.db); err != nil {
+		return fmt.Errorf("sqlstore: %w", err)
+	}
+	return nil
 }
 
 // sound returns an error if no claim would hold on connections like the database's.
