@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,33 @@ func TestPageNamesEverySetting(t *testing.T) {
 	}
 	for _, f := range routeTable {
 		wantRow(t, routes, f.Key, f.Default)
+	}
+}
+
+// TestPageNamesWhatNeedsARestart: the page about operating lists the settings that a reload refuses, and no others.
+func TestPageNamesWhatNeedsARestart(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "\nThese settings need a restart: ")
+	list, _, there := strings.Cut(list, ". ")
+	if !there {
+		t.Fatal("docs/operating.md has no list of the settings that need a restart")
+	}
+	var told, needed []string
+	for _, name := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(list, -1) {
+		told = append(told, name[1])
+	}
+	for _, f := range configTable {
+		if f.Restart {
+			needed = append(needed, f.Key)
+		}
+	}
+	slices.Sort(told)
+	slices.Sort(needed)
+	if !slices.Equal(told, needed) {
+		t.Errorf("docs/operating.md says that these need a restart:\n%q, and these do:\n%q", told, needed)
 	}
 }
 
