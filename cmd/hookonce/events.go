@@ -279,8 +279,8 @@ func printEvent(w *env, e *api.Detail) error {
 		body = fmt.Sprintf("%d bytes", e.BodyBytes)
 	}
 	state := e.State
-	if e.Unrouted && len(e.Deliveries) == 0 {
-		state += ": " + journal.Unrouted + ", so it was delivered nowhere"
+	if nowhere := e.Nowhere(); nowhere != "" {
+		state += ": " + nowhere
 	}
 	received := clock(e.ReceivedAt)
 	if e.Reconciled {

@@ -116,6 +116,21 @@ func newDetail(h *journal.History) Detail {
 	return d
 }
 
+// Nowhere says why the event has no deliveries. It says nothing if there are some.
+func (d Detail) Nowhere() string {
+	switch {
+	case len(d.Deliveries) > 0:
+		return ""
+	case d.Unrouted:
+		return journal.Unrouted + ", so it was delivered nowhere"
+	case !d.HasBody:
+		return "where it was delivered went with its body"
+	case d.LogicalDuplicateOf != "":
+		return "the same change had come as event " + d.LogicalDuplicateOf + ", so it was delivered nowhere"
+	}
+	return "it was delivered nowhere"
+}
+
 // due returns the open deliveries whose time has come.
 func (d *Detail) due(now time.Time) []*Delivery {
 	var all []*Delivery

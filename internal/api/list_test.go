@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -200,4 +202,33 @@ func (s *sparse) List(_ context.Context, _ journal.Filter, before int64, _ int) 
 		page.Events = []journal.Summary{{ID: page.Next, Key: fmt.Sprint(page.Next), ReceivedAt: time.Now()}}
 	}
 	return page, nil
+}
+
+// Why an event has no deliveries is said, and nothing of one that has some, also if all are done.
+func TestNowhere(t *testing.T) {
+	r := newRig(t)
+	same := func(e *journal.Record) { e.LogicalKey, e.DropLogicalDuplicate = "payment-1", true }
+	first := r.accept("first", journal.Done, same)
+	r.accept("second", journal.Pending, same)
+	r.accept("unrouted", journal.Pending, func(e *journal.Record) { e.Destinations = nil })
+	for key, want := range map[string]string{
+		"first":    "",
+		"second":   "the same change had come as event " + journal.IDText(first) + ", so it was delivered nowhere",
+		"unrouted": "no route wanted it, so it was delivered nowhere",
+	} {
+		var e api.Detail
+		text, _ := json.Marshal(r.get("/api/v1/events/billing/" + key))
+		if err := json.Unmarshal(text, &e); err != nil {
+			t.Fatal(err)
+		}
+		if got := e.Nowhere(); got != want {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
+		if want == "" {
+			continue
+		}
+		if e.HasBody = false; key == "second" && e.Nowhere() != "where it was delivered went with its body" {
+			t.Errorf("%s, without its body: %q", key, e.Nowhere())
+		}
+	}
 }
