@@ -62,12 +62,14 @@ func WithCacheErrors(f func(context.Context, error)) CacheOption {
 // nothing done twice, when the cache forgets, fails, hangs or is wiped: copies then cost what they cost
 // without it, and 50 ms at most for a cache that does not answer.
 //
-// Work is remembered after its commit, when store has said so: never when the outcome of the commit is
-// unknown, and not from ClaimTx, whose transaction is the caller's to end. Done is final in the library,
-// so what is remembered stays true as long as the database keeps it. It does not when the database goes
-// back in time, because a backup was restored or a standby took over that lacked commits: empty the cache
-// then, or events whose effect is gone are taken for copies. The cache should forget a key no later than
-// the database purges it.
+// Work is remembered by whoever did it, through the returned store, when its commit has been confirmed:
+// never when the outcome of the commit is unknown, and not from ClaimTx, whose transaction is the caller's
+// to end. That store tells of a duplicate is not remembered: done is not final for who only reads it. A
+// handler that commits by itself and then fails is run again, and its claim was done for a while. What is
+// remembered stays true as long as the database keeps it. It does not when the database goes back in time,
+// because a backup was restored or a standby took over that lacked commits: empty the cache then, or
+// events whose effect is gone are taken for copies. The cache should forget a key no later than the
+// database purges it.
 //
 // A duplicate that the cache recognised has a Claim with the reference, verdict Duplicate, state done, the
 // digest and whether that is a conflict, and nothing else. [TxStore.Lookup] has the rest.
@@ -99,7 +101,10 @@ func (s *CachedStore[Tx]) Within(ctx context.Context, req ClaimRequest, fn func(
 		return c, nil
 	}
 	c, err := s.store.Within(ctx, req, fn)
-	return s.learn(ctx, c, err)
+	if err == nil && c.Verdict == Acquired && c.Key != "" {
+		s.remember(ctx, c)
+	}
+	return c, err
 }
 
 // ClaimTx implements [TxStore]. Its answers are not remembered: a claim that tx made may still be
@@ -111,13 +116,12 @@ func (s *CachedStore[Tx]) ClaimTx(ctx context.Context, tx Tx, req ClaimRequest) 
 	return s.store.ClaimTx(ctx, tx, req)
 }
 
-// Claim implements [Store].
+// Claim implements [Store]. Its answers are not remembered: work is done once it was completed.
 func (s *CachedStore[Tx]) Claim(ctx context.Context, req ClaimRequest) (Claim, error) {
 	if c, ok := s.recall(ctx, req); ok {
 		return c, nil
 	}
-	c, err := s.store.Claim(ctx, req)
-	return s.learn(ctx, c, err)
+	return s.store.Claim(ctx, req)
 }
 
 // Complete implements [Store]. It is remembered if c has a digest: one that was put together by hand may
@@ -162,14 +166,6 @@ func (s *CachedStore[Tx]) recall(ctx context.Context, req ClaimRequest) (Claim, 
 	return Claim{
 		Ref: req.Ref, Verdict: Duplicate, State: StateDone, Digest: r.digest, Conflict: req.Conflicts(r.digest),
 	}, r.done
-}
-
-// learn remembers c if the store has just said that it is durably done.
-func (s *CachedStore[Tx]) learn(ctx context.Context, c Claim, err error) (Claim, error) {
-	if err == nil && c.State == StateDone && c.Key != "" {
-		s.remember(ctx, c)
-	}
-	return c, err
 }
 
 // remember tells the cache of work that is done. The caller's context may be at its end by now.
@@ -243,9 +239,9 @@ type remembered struct {
 	digest []byte
 }
 
-// NewMemoryCache returns a cache of up to limit keys, each of which takes about 300 bytes. It is enough
-// where copies follow each other closely and one process gets all of them. It panics if limit is not
-// positive.
+// NewMemoryCache returns a cache of up to limit keys, each of which takes about 300 bytes. It knows the
+// work of this process alone, and is enough where copies follow each other closely and one process gets
+// all of them. It panics if limit is not positive.
 func NewMemoryCache(limit int) *MemoryCache {
 	if limit <= 0 {
 		panic("hookonce: NewMemoryCache needs room for a key")

@@ -188,6 +188,43 @@ func TestFailureOpensNobodyElsesClaim(t *testing.T) {
 	})
 }
 
+// A claim that the handler committed and that is opened again was done for a copy in between, of this process or of another.
+// No cache keeps that, or the next copies would be told that the work is done.
+func TestCacheDoesNotKeepWhatIsOpenedAgain(t *testing.T) {
+	modes(t, func(t *testing.T, store *pgstore.Store, _ *pgxpool.Pool) {
+		caches := map[string]*hookonce.CachedStore[pgx.Tx]{}
+		for _, process := range []string{"this", "another"} {
+			caches[process] = hookonce.Cached(store, hookonce.NewMemoryCache(10))
+		}
+		unexpected := func(pgx.Tx, hookonce.Claim) error { return errors.New("a copy ran the work") }
+		_, err := caches["this"].Within(t.Context(), request("evt_1"), func(tx pgx.Tx, _ hookonce.Claim) error {
+			if _, err := tx.Exec(t.Context(), "COMMIT"); err != nil {
+				t.Error(err)
+			}
+			for process, s := range caches {
+				if c, err := s.Within(t.Context(), request("evt_1"), unexpected); err != nil || c.Verdict != hookonce.Duplicate {
+					t.Errorf("in between a copy in %s process is told %v, %v", process, c.Verdict, err)
+				}
+				held := request("evt_1")
+				held.Lease = time.Minute
+				if c, err := s.Claim(t.Context(), held); err != nil || c.Verdict != hookonce.Duplicate {
+					t.Errorf("in between a lease in %s process is told %v, %v", process, c.Verdict, err)
+				}
+			}
+			return errDeclined
+		})
+		if !errors.Is(err, claimsql.ErrTorn) {
+			t.Fatalf("the handler that committed has failed with %v", err)
+		}
+		for process, s := range caches {
+			c, err := s.Within(t.Context(), request("evt_1"), func(pgx.Tx, hookonce.Claim) error { return errDeclined })
+			if c.Verdict != hookonce.Acquired || !errors.Is(err, errDeclined) {
+				t.Errorf("the next copy in %s process is told %v, %v", process, c.Verdict, err)
+			}
+		}
+	})
+}
+
 // Where the row does not tell any more that the claim is the attempt's, it stays done, and the error says that work may be lost.
 func TestChangeAfterTheHandlersCommitIsTold(t *testing.T) {
 	modes(t, func(t *testing.T, store *pgstore.Store, pool *pgxpool.Pool) {
