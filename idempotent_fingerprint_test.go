@@ -39,6 +39,22 @@ func TestIdempotentFingerprintOfChosenHeaders(t *testing.T) {
 	wantReplay(t, buy(h, "k1", "10", setHeader("Api-Version", "1"), setHeader("Content-Type", "text/html")), first)
 }
 
+// Which field says it counts, and not only that one of them does; and so does how often.
+func TestIdempotentFingerprintTellsChosenHeadersApart(t *testing.T) {
+	for name, change := range map[string]func(*http.Request){
+		"another field": setHeader("X-To", "a"),
+		"both fields":   func(r *http.Request) { r.Header["X-From"], r.Header["X-To"] = []string{"a"}, []string{"a"} },
+		"said twice":    func(r *http.Request) { r.Header["X-From"] = []string{"a", "a"} },
+		"neither field": func(*http.Request) {},
+	} {
+		h := counter(memstore.New(), new(till).charge, hookonce.WithFingerprint("X-From", "X-To"))
+		buy(h, "k1", "10", setHeader("X-From", "a"))
+		if w := buy(h, "k1", "10", change); w.Code != 422 {
+			t.Errorf("%s: answered %d", name, w.Code)
+		}
+	}
+}
+
 // multipartOf is a form with the given boundary, of parts of a header and a content each.
 func multipartOf(boundary string, parts ...[2]string) string {
 	var b strings.Builder
@@ -94,6 +110,7 @@ func TestIdempotentComparesByteByByte(t *testing.T) {
 	whole := multipartOf("b1", [2]string{"A: 1", "x"})
 	for name, c := range map[string]struct{ first, second, contentType string }{
 		"a form without its end": {strings.TrimSuffix(whole, "--b1--\r\n"), strings.TrimSuffix(whole, "--b1--\r\n") + " ", "multipart/form-data; boundary=b1"},
+		"what is no form":        {"10", "11", "multipart/form-data; boundary=b1"},
 		"a form without a type":  {whole, whole + " ", "multipart/form-data"},
 		"JSON":                   {`{"a":1}`, `{"a": 1}`, "application/json"},
 	} {

@@ -363,17 +363,26 @@ func TestIdempotentLeaseFreesFailedWork(t *testing.T) {
 }
 
 // A conflict that the first attempt was told is what came of the request. One that a later attempt was told may be
-// with the first, which is still at work on the other side: it is not kept.
+// with the first, which is still at work on the other side: it is not kept. In a transaction nothing
+// is left of the first, and what the later one was told is.
 func TestIdempotentLeaseKeepsTheConflictOfTheFirstAttempt(t *testing.T) {
-	for name, c := range map[string]struct{ statuses, want []int }{
-		"first": {[]int{409}, []int{409, 409}},
-		"later": {[]int{503, 409, 201}, []int{503, 409, 201, 201}},
+	for name, c := range map[string]struct {
+		inTx           bool
+		statuses, want []int
+	}{
+		"first":                {false, []int{409}, []int{409, 409}},
+		"later":                {false, []int{503, 409, 201}, []int{503, 409, 201, 201}},
+		"later in transaction": {true, []int{503, 409}, []int{503, 409, 409}},
 	} {
 		runs := 0
-		h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := func(w http.ResponseWriter) {
 			runs++
-			w.WriteHeader(c.statuses[runs-1])
-		}))
+			w.WriteHeader(c.statuses[min(runs, len(c.statuses))-1])
+		}
+		h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w) }))
+		if c.inTx {
+			h = counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, _ *memstore.Tx) error { answer(w); return nil })
+		}
 		for _, want := range c.want {
 			if w := buy(h, "k1", "10"); w.Code != want {
 				t.Errorf("%s: answered %d, want %d", name, w.Code, want)
@@ -413,6 +422,32 @@ func TestIdempotentLeaseOversizeAnswer(t *testing.T) {
 	wantAnswer(t, first, 500, "answer-too-large")
 	wantReplay(t, buy(h, "k1", "10"), first)
 	p.want(t, 1)
+}
+
+// A failure that passes does so with a page that is too large, too: what would not be kept is no
+// answer for good.
+func TestIdempotentLeaseOversizeFailure(t *testing.T) {
+	for _, status := range []int{500, 503, 429} {
+		var p printer
+		fails := true
+		h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !fails {
+				p.ServeHTTP(w, r)
+				return
+			}
+			w.WriteHeader(status)
+			if _, err := io.WriteString(w, strings.Repeat("x", 2000)); err != nil {
+				panic(http.ErrAbortHandler) // as a proxy does
+			}
+		}), hookonce.WithMaxResponse(1000))
+		func() {
+			defer func() { recover() }() // the connection is cut
+			buy(h, "k1", "10")
+		}()
+		fails = false
+		wantAnswer(t, buy(h, "k1", "10"), 201, "")
+		p.want(t, 1)
+	}
 }
 
 // The client hangs up: the work goes on, and its answer is there for the next copy.

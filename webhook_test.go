@@ -455,12 +455,27 @@ func TestWebhookUnkeyedDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
+// The sender is told, and so are those who only see the log or the metrics: an event of theirs was not handled.
 func TestWebhookFlagsConflicts(t *testing.T) {
 	var l ledger
-	h := endpoint(memstore.New(), l.handle)
+	var log bytes.Buffer
+	var seen []string
+	h := endpoint(memstore.New(), l.handle,
+		hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+		hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) { seen = append(seen, o.Status) }))
 	want(t, post(h, "a 1"), 200, "accepted")
+	want(t, post(h, "a 1"), 200, "duplicate")
+	if log.Len() > 0 {
+		t.Errorf("the log says %s", &log)
+	}
 	want(t, post(h, "a 2"), 200, "conflict")
 	l.want(t, "a#1")
+	if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, `level=WARN msg="webhook conflict"`) || !strings.Contains(line, "key=a ") {
+		t.Errorf("the log says %q", line)
+	}
+	if got := strings.Join(seen, " "); got != "accepted duplicate conflict" {
+		t.Errorf("observed %s", got)
+	}
 }
 
 // gated holds up Within until it is opened.

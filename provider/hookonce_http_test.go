@@ -14,6 +14,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/httpsig"
 	"github.com/hookonce/hookonce/internal/httpsig/httpsigtest"
+	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -152,6 +153,61 @@ func TestHookonceHTTPRefusesForgeries(t *testing.T) {
 				t.Errorf("%v, %v; want %s", d, err, c.reason)
 			}
 		})
+	}
+}
+
+// What a signature says of itself counts, whoever made it: a gateway's says when it was made and until when it is good,
+// and each of the two is enough to refuse it.
+func TestHookonceHTTPHeedsTheParameters(t *testing.T) {
+	ed := httpsigtest.Of(httpsig.Ed25519)
+	p := HookonceHTTP(HookonceHTTPConfig{Keys: []string{ed.Public}})
+	key, err := httpsig.SigningKey("", ed.Private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alg := string(key.Algorithm)
+	at := func(d time.Duration) int64 { return now.Add(d).Unix() }
+	for name, c := range map[string]struct {
+		params httpsig.Params
+		reason string // empty: it is good
+	}{
+		"nothing but when":         {httpsig.Params{Created: at(0)}, ""},
+		"all":                      {httpsig.Params{Created: at(-4 * time.Minute), Expires: at(time.Second), Alg: alg}, ""},
+		"old, and never expires":   {httpsig.Params{Created: at(-6 * time.Minute), Alg: alg}, hookonce.ReasonTimestampOld},
+		"old, and still good":      {httpsig.Params{Created: at(-6 * time.Minute), Expires: at(time.Hour), Alg: alg}, hookonce.ReasonTimestampOld},
+		"expired, and not old":     {httpsig.Params{Created: at(-time.Minute), Expires: at(-time.Second), Alg: alg}, hookonce.ReasonTimestampOld},
+		"another algorithm":        {httpsig.Params{Created: at(0), Alg: string(httpsig.ECDSAP256SHA256)}, hookonce.ReasonSignatureMismatch},
+		"an algorithm that is not": {httpsig.Params{Created: at(0), Alg: "none"}, hookonce.ReasonSignatureMismatch},
+		"no time":                  {httpsig.Params{Alg: alg}, hookonce.ReasonTimestampMissing},
+		"until when alone":         {httpsig.Params{Expires: at(time.Minute), Alg: alg}, hookonce.ReasonTimestampMissing},
+	} {
+		req := httpDelivered(t, "evt_1", ed.Private)
+		covered := append([]string{"@method", "@target-uri", "content-digest"}, outgoing.HTTPHeaders(req.Header)...)
+		s, err := httpsig.New("sig1", covered, c.params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		base, err := s.Base(&httpsig.Request{Method: req.Method, URL: req.URL, Header: req.Header})
+		if err != nil {
+			t.Fatal(err)
+		}
+		signature, err := key.Sign(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Signature-Input", s.Input())
+		req.Header.Set("Signature", s.Field(signature))
+		d, err := p.Open(req)
+		if c.reason == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		var rej *hookonce.RejectError
+		if !errors.As(err, &rej) || d != nil || rej.Reason != c.reason {
+			t.Errorf("%s: %v, %v; want %s", name, d, err, c.reason)
+		}
 	}
 }
 

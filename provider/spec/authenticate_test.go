@@ -433,6 +433,31 @@ func TestBodiesAreNotContinued(t *testing.T) {
 	}
 }
 
+// TestWaysAreNotMistaken: where a sender signs the body in one way, and more than it in another, with the same secret, all
+// that was signed in the other way fits as a body into the first, without a time that grows old.
+func TestWaysAreNotMistaken(t *testing.T) {
+	const body = `1770091506.{"id":"1"}`
+	for _, key := range []Value{"json:$.id", "header:X-Id"} {
+		s := plain()
+		s.Verify = append(s.Verify, Verify{
+			Sign: []Value{"ts", "body"}, Join: ".", Signature: Signature{In: "header:X-New"},
+			Time: &Timestamp{In: "header:X-Time", Past: 5 * time.Minute, Future: 5 * time.Minute},
+		})
+		s.Event.Key = [][]Value{{key}}
+		p := build1(t, s, Settings{})
+		genuine := &hookonce.Request{Header: http.Header{"X-New": {macOver(t, body)}, "X-Time": {"1770091506"}, "X-Id": {"1"}}, Body: []byte(`{"id":"1"}`), Now: time.Unix(1770091506, 0)}
+		if d, err := p.Open(genuine); err != nil || d.Events[0].Key != "1" {
+			t.Errorf("%s: %+v, %v", key, d, err)
+		}
+		later := signedAs(macOver(t, body), body)
+		later.Now, later.Header["X-Id"] = genuine.Now.AddDate(3, 0, 0), []string{"2"}
+		rejected(t, p, later, hookonce.ReasonSignatureMismatch)
+		if d := open(t, p, `{"id":"1"}`); d.Proof.Covers != "body" {
+			t.Errorf("%s: in the first way: %+v", key, d)
+		}
+	}
+}
+
 // TestSeparatorsSeparate: with one that the other parts do not contain, a body may be anything.
 func TestSeparatorsSeparate(t *testing.T) {
 	const form = "a=1.2&b=3"

@@ -18,10 +18,11 @@ func TestSecretHeaders(t *testing.T) {
 	}{
 		{spec.Verify{Kind: spec.Token, Signature: spec.Signature{In: "header:x-token"}}, []string{"X-Token"}},
 		{spec.Verify{Kind: spec.Token, Signature: spec.Signature{In: "query:token"}}, nil},
+		{spec.Verify{Kind: spec.Basic, Signature: spec.Signature{In: "header:x-auth"}}, []string{"X-Auth"}},
 		{spec.Verify{Kind: spec.HMAC, Hash: spec.SHA256, Encoding: spec.Hex, Sign: []spec.Value{"body"}, Signature: spec.Signature{In: "header:X-Sig"}}, nil},
 	} {
 		s := spec.Spec{Name: "acme", Verify: []spec.Verify{c.verify}, Event: spec.Extract{Key: [][]spec.Value{{"json:$.id"}}}}
-		p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets("fake-token")})
+		p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets("fake:token")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,4 +59,14 @@ func TestTheQueryOfTheRegisteredURL(t *testing.T) {
 		req.URL = "https://shop.example/in" + query
 		rejected(t, p, req, hookonce.ReasonSignatureMismatch)
 	}
+	// With a separator nothing is moved. What was sent to another URL is still not for this one, not even where that only
+	// goes on.
+	p = build1(t, signing("|", "url", "body"), Settings{URL: "https://shop.example/in?k=v"})
+	for query, ok := range map[string]bool{"?k=v": true, "?k=v&a=1": true, "?k=v2": false, "?k=v%26a=1": false, "?k=": false, "?a=1&k=v": false} {
+		req := signedAs(macOver(t, "https://shop.example/in"+query+`|{"id":"1"}`), `{"id":"1"}`)
+		req.URL = "https://shop.example/in" + query
+		if _, err := p.Open(req); (err == nil) != ok {
+			t.Errorf("signed for and sent to %s: %v", query, err)
+		}
+	}
 }

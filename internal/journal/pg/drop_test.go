@@ -45,16 +45,18 @@ func TestPartitionsAreDropped(t *testing.T) {
 	}
 }
 
-// What is open, and what belongs to a source with a longer period, outlives its partition, can be delivered, and
-// goes when its own time has come.
+// What is open, and what belongs to a source with a longer period or none, outlives its partition, can be delivered,
+// and goes when its own time has come, if it ever does.
 func TestNeededRowsOutliveTheirPartition(t *testing.T) {
 	c := newCalendar(t)
 	c.ensurePartitions()
 	long := c.keep.Period
 	long.Bodies, long.Attempts = 30*day, 30*day
-	c.keep.Sources = map[string]journal.Period{"ledger": long, "other": c.keep.Period}
+	forever := c.keep.Period
+	forever.Bodies, forever.Attempts = 0, 0
+	c.keep.Sources = map[string]journal.Period{"ledger": long, "archive": forever, "other": c.keep.Period}
 	gone := []*journal.Record{c.done("billing", "done"), c.done("other", "others")}
-	kept := []*journal.Record{c.done("ledger", "ledger")}
+	kept := []*journal.Record{c.done("ledger", "ledger"), c.done("archive", "archive")}
 	for _, state := range []journal.State{journal.Dead, journal.Failed} {
 		kept = append(kept, c.accepts("billing", string(state)))
 		c.ends(state, c.takes()[string(state)])
@@ -74,7 +76,7 @@ func TestNeededRowsOutliveTheirPartition(t *testing.T) {
 		if err != nil || !h.HasBody || h.Size != 2048 || c.in("bodies", e.ID) != "kept_bodies" {
 			t.Errorf("%s: %+v, %v", e.Key, h, err)
 		}
-		attempted := e.Key == "ledger" || e.Key == "dead" || e.Key == "failed"
+		attempted := slices.Contains([]string{"ledger", "archive", "dead", "failed"}, e.Key)
 		if (len(h.Attempts) == 1) != attempted {
 			t.Errorf("%s has %d attempts", e.Key, len(h.Attempts))
 		}
@@ -85,23 +87,23 @@ func TestNeededRowsOutliveTheirPartition(t *testing.T) {
 		}
 	}
 	list, err := c.store.List(t.Context(), journal.Filter{Destination: "app", State: journal.Done}, 0, 10)
-	if err != nil || len(list.Events) != 1 || list.Events[0].Key != "ledger" {
+	if err != nil || len(list.Events) != 2 || list.Events[0].Key != "archive" || list.Events[1].Key != "ledger" {
 		t.Errorf("known to be done at its destination: %+v, %v", list.Events, err)
 	}
 	replayed, err := c.store.Replay(t.Context(), journal.Replay{Force: true, Start: c.now, By: "ada", Reason: "x"}, 100)
-	if err != nil || replayed.Deliveries != 3 || replayed.Forced != 1 { // dead, failed, ledger
+	if err != nil || replayed.Deliveries != 4 || replayed.Forced != 2 { // dead, failed, ledger, archive
 		t.Fatalf("Replay = %+v, %v", replayed, err)
 	}
 	work := c.takes()
-	if got := slices.Sorted(maps.Keys(work)); !slices.Equal(got, []string{"dead", "failed", "ledger", "pending", "processing"}) {
+	if got := slices.Sorted(maps.Keys(work)); !slices.Equal(got, []string{"archive", "dead", "failed", "ledger", "pending", "processing"}) {
 		t.Errorf("took %v", got)
 	}
 	c.ends(journal.Done, slices.Collect(maps.Values(work))...)
-	rest := journal.Purge{Kind: journal.KindBodies, Before: c.now.Add(-7 * day), Sources: []string{"ledger"}, Others: true, Limit: 100}
+	rest := journal.Purge{Kind: journal.KindBodies, Before: c.now.Add(-7 * day), Sources: []string{"archive", "ledger"}, Others: true, Limit: 100}
 	if purged, err := c.store.Purge(t.Context(), rest); err != nil || purged.Deleted != 4 {
 		t.Errorf("Purge of what was kept = %+v, %v", purged, err)
 	}
-	if n := c.count(`SELECT count(*) FROM hookonce.kept_bodies`); n != 1 {
+	if n := c.count(`SELECT count(*) FROM hookonce.kept_bodies`); n != 2 {
 		t.Errorf("%d bodies are kept", n)
 	}
 }
