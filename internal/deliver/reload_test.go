@@ -1,9 +1,12 @@
 package deliver_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -207,6 +210,44 @@ func TestReload_oldAttemptsDoNotCount(t *testing.T) {
 			t.Errorf("it is %s", got)
 		}
 	})
+}
+
+// Where a destination may be, and whom it has to prove itself to, holds from the next attempt on, and no connection
+// that was made before is used.
+func TestReload_connectsAnew(t *testing.T) {
+	app := httptest.NewUnstartedServer(respond(200))
+	app.Config.ErrorLog = quiet
+	app.StartTLS()
+	defer app.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(app.Certificate())
+	before := deliver.Destination{URL: app.URL, TLS: &tls.Config{RootCAs: roots}, Schedule: hourly}
+	for name, c := range map[string]struct {
+		change func(*deliver.Destination)
+		kind   journal.ErrorKind
+	}{
+		"private addresses": {func(d *deliver.Destination) { d.Policy.DenyPrivate = true }, journal.ErrorAddress},
+		"ports":             {func(d *deliver.Destination) { d.Policy.Ports = []uint16{443} }, journal.ErrorAddress},
+		"authority":         {func(d *deliver.Destination) { d.TLS = &tls.Config{} }, journal.ErrorTLS},
+		"nothing of it":     {func(d *deliver.Destination) { d.Timeout = time.Minute }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, before, nil)
+			r.accept(t, entry("a"))
+			if o := r.attempts(t, 1)[0]; o.State != journal.Done {
+				t.Fatalf("outcome %s, %q before the reload", o.State, o.Error)
+			}
+			after := before
+			c.change(&after)
+			if err := r.Reload(to(after), nil); err != nil {
+				t.Fatal(err)
+			}
+			r.accept(t, entry("b"))
+			if o := r.attempts(t, 2)[1]; o.Kind != c.kind {
+				t.Errorf("outcome %s, %s %q; want %q", o.State, o.Kind, o.Error, c.kind)
+			}
+		})
+	}
 }
 
 // An unchanged rate is not granted anew.

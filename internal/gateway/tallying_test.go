@@ -18,6 +18,8 @@ func TestTalliesOutliveACleanStop(t *testing.T) {
 		cfg := configured(store, sink.URL)
 		c := client(t)
 		const events, rounds = 40, 2
+		hour := func() int64 { return time.Now().Unix() / 3600 }
+		began := hour()
 		for round := range rounds {
 			g := start(t, cfg)
 			var sent []string
@@ -33,6 +35,10 @@ func TestTalliesOutliveACleanStop(t *testing.T) {
 			closeNow(t, g)
 		}
 		got := tallied(t, store)
+		// An event comes again once in each hour: one whose copies a full hour parts is counted twice.
+		if more := got[tally.Reseen] - events*rounds; 0 < more && more <= hour()-began {
+			got[tally.Reseen] -= more
+		}
 		for what, want := range map[tally.What]int64{
 			tally.Received: 3 * events * rounds, tally.Verified: 3 * events * rounds, tally.Accepted: events * rounds,
 			tally.Copies: 2 * events * rounds, tally.Reseen: events * rounds, tally.Stored: events * rounds, tally.Attempts: events * rounds,

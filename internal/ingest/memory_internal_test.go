@@ -4,6 +4,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/quota"
@@ -28,7 +29,7 @@ func newMemoryOf(bytes int64) *bodyMemory {
 	return newBodyMemory(p.Share())
 }
 
-var here, there = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1")
+var here, there, elsewhere = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("203.0.113.1")
 
 // What was verified counts no more towards its address: a sender whose events wait for the store has more of them taken.
 func TestVerifiedCountsNoMore(t *testing.T) {
@@ -80,6 +81,59 @@ func TestRoomOfThoseGivenUp(t *testing.T) {
 			}
 			asks.release()
 			isEmpty(t, s)
+		})
+	}
+}
+
+// Who stalled goes, and then the oldest of the address that holds the most; and nobody goes for an
+// address that holds more than any other.
+func TestWhoGivesWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		after    time.Duration // that the older one grew, the younger one did
+		complete bool          // the younger one, and waits to be verified
+		from     netip.Addr    // asks
+		goes     string
+	}{
+		"neither stalled":                  {0, false, elsewhere, "heavy"},
+		"the older one almost":             {stallTime - 1, false, elsewhere, "heavy"},
+		"the older one did":                {stallTime, false, elsewhere, "light"},
+		"for one of its own address":       {0, false, there, "heavy"},
+		"for the address that holds less":  {0, false, here, "heavy"},
+		"for the address that holds more":  {0, true, there, ""},
+		"that, and the older one stalled":  {stallTime, true, there, "light"},
+		"the one that holds more complete": {0, true, elsewhere, "light"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newMemoryOf(3000)
+				sockets := map[string]*socket{"light": newSocket(), "heavy": newSocket()}
+				light, heavy := s.hold(here, sockets["light"]), s.hold(there, sockets["heavy"])
+				if !light.Take(1000) {
+					t.Fatal("no room in an empty one")
+				}
+				time.Sleep(c.after)
+				if !heavy.Take(1300) {
+					t.Fatal("no room beside another one")
+				}
+				if c.complete {
+					heavy.complete()
+				}
+				asks, got := s.hold(c.from, newSocket()), make(chan bool, 1)
+				go func() { got <- asks.Take(900) }()
+				synctest.Wait()
+				for which, told := range sockets {
+					if (len(told.ended) > 0) != (which == c.goes) {
+						t.Errorf("the %s one was told to go: %v", which, len(told.ended) > 0)
+					}
+				}
+				heavy.release()
+				light.release()
+				if ok := <-got; ok != (c.goes != "") {
+					t.Errorf("there was room: %v", ok)
+				}
+				asks.release()
+				isEmpty(t, s)
+			})
 		})
 	}
 }

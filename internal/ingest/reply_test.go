@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -154,6 +155,50 @@ func TestSyncUnanswered(t *testing.T) {
 	w := g.send("billing", `{"id":"a"}`)
 	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "unanswered")
 	g.receive(t)
+}
+
+// held are answers that come when they are released.
+type held struct {
+	waiting chan context.Context
+	release chan struct{}
+}
+
+func (h held) Await(ctx context.Context, _ journal.DeliveryID) (journal.DeliveryStatus, error) {
+	h.waiting <- ctx
+	<-h.release
+	return journal.DeliveryStatus{State: journal.Done, Response: spoken}, ctx.Err()
+}
+
+// A sender that waits for its answer takes up room until it has it, so that no crowd of them waits; and
+// one that hangs up ends nothing.
+func TestSyncSendersTakeUpRoom(t *testing.T) {
+	h := held{make(chan context.Context, 3), make(chan struct{})}
+	g := newGate(t, func(o *ingest.Options) {
+		o.MaxQueued, o.Sources, o.Answers = 2, o.Sources[:1], h
+		o.Sources[0].Sync = true
+	})
+	answers := make(chan *httptest.ResponseRecorder, 3)
+	for _, id := range []string{"a", "b"} {
+		ctx, hangUp := context.WithCancel(t.Context())
+		go func() { answers <- serve(g, request("billing", `{"id":"`+id+`"}`).WithContext(ctx)) }()
+		waiting := <-h.waiting
+		hangUp()
+		if err := waiting.Err(); err != nil {
+			t.Errorf("nobody waits for the answer any more: %v", err)
+		}
+	}
+	go func() { answers <- g.send("billing", `{"id":"c"}`) }()
+	select {
+	case w := <-answers:
+		wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
+	case <-h.waiting:
+		t.Error("a third one waits where there is room for two")
+	}
+	close(h.release)
+	for range 2 {
+		wantAnswer(t, <-answers, 201, "accepted", "<Response/>")
+	}
+	wantAnswer(t, g.send("billing", `{"id":"c"}`), 201, "accepted", "<Response/>")
 }
 
 // No request is answered whose event may not be stored.

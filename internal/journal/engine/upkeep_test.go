@@ -100,30 +100,33 @@ func TestJanitor_comesBack(t *testing.T) {
 	})
 }
 
-// Purges that fail are made up for, whether or not they were persisted.
+// Purges that fail are made up for, whether or not they were persisted, and so is forgetting what was
+// counted. Until then it is not clean.
 func TestJanitor_faults(t *testing.T) {
-	for _, mode := range []journaltest.Mode{journaltest.NotPersisted, journaltest.Persisted} {
-		reg := prometheus.NewRegistry()
-		keep := &journal.Retention{Period: journal.Period{IDs: time.Hour, Bodies: 30 * time.Minute, Attempts: 30 * time.Minute}}
-		run(t, engine.Options{Retention: keep, Registerer: reg}, func(t *testing.T, r *rig) {
-			id := r.accept(entry("evt_1")).ID
-			r.finish(r.receive(), journal.Done, time.Time{})
-			sleep(time.Minute)
-			cleaned := lastCleanup(t, reg)
-			r.fault.Fail(journaltest.OpPurge, -1, mode)
-			sleep(2 * time.Hour)
-			if got := lastCleanup(t, reg); got != cleaned {
-				t.Errorf("it was clean at %v, although everything fails", got)
-			}
-			r.fault.Fail(journaltest.OpPurge, 0, mode)
-			sleep(2 * time.Minute)
-			if s := r.left(id); s != "" {
-				t.Errorf("%q is left", s)
-			}
-			if got := lastCleanup(t, reg); got <= cleaned {
-				t.Error("nobody says that it is clean again")
-			}
-		})
+	for _, op := range []journaltest.Op{journaltest.OpPurge, journaltest.OpForget} {
+		for _, mode := range []journaltest.Mode{journaltest.NotPersisted, journaltest.Persisted} {
+			reg := prometheus.NewRegistry()
+			keep := &journal.Retention{Period: journal.Period{IDs: time.Hour, Bodies: 30 * time.Minute, Attempts: 30 * time.Minute}}
+			run(t, engine.Options{Retention: keep, Registerer: reg}, func(t *testing.T, r *rig) {
+				id := r.accept(entry("evt_1")).ID
+				r.finish(r.receive(), journal.Done, time.Time{})
+				sleep(time.Minute)
+				cleaned := lastCleanup(t, reg)
+				r.fault.Fail(op, -1, mode)
+				sleep(2 * time.Hour)
+				if got := lastCleanup(t, reg); got != cleaned {
+					t.Errorf("it was clean at %v, although every %s fails", got, op)
+				}
+				r.fault.Fail(op, 0, mode)
+				sleep(2 * time.Minute)
+				if s := r.left(id); s != "" {
+					t.Errorf("%q is left", s)
+				}
+				if got := lastCleanup(t, reg); got <= cleaned {
+					t.Error("nobody says that it is clean again")
+				}
+			})
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 
 	OpBypassed Op = "bypassed"
 	OpTallies  Op = "tallies"
+	OpForget   Op = "forget tallies"
 	OpAlerts   Op = "alerts"  // changing them
 	OpNotices  Op = "notices" // recording what came of them
 
@@ -189,6 +190,12 @@ func (f *Faulty) AddTallies(ctx context.Context, process string, seq int64, poin
 	_, err := disturb(ctx, f, OpTallies, func() (struct{}, error) {
 		return struct{}{}, f.Store.AddTallies(ctx, process, seq, points)
 	})
+	return err
+}
+
+// ForgetTallies implements [journal.Store].
+func (f *Faulty) ForgetTallies(ctx context.Context, now time.Time) error {
+	_, err := disturb(ctx, f, OpForget, func() (struct{}, error) { return struct{}{}, f.Store.ForgetTallies(ctx, now) })
 	return err
 }
 
