@@ -241,6 +241,29 @@ func TestCachedRemembersAfterTheCommit(t *testing.T) {
 	}
 }
 
+// A caller that is gone when its work commits is no reason to leave it out.
+func TestCachedRemembersForWhoIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, goAway := context.WithCancel(t.Context())
+		told := false
+		s := hookonce.Cached(memstore.New(memstore.WithCommit(func(persist func()) error {
+			persist()
+			goAway()
+			return nil
+		})), cacheFunc{
+			remember: func(ctx context.Context, _ hookonce.Ref, _ []byte) error {
+				told = true
+				return ctx.Err()
+			},
+		}, hookonce.WithCacheErrors(func(_ context.Context, err error) { t.Error(err) }))
+		_, err := s.Within(ctx, cachedEvent, noEffect)
+		synctest.Wait()
+		if wraps(t, err, nil); !told {
+			t.Error("the cache was not told")
+		}
+	})
+}
+
 // What has no key, or cannot be stored, is not for the cache.
 func TestCachedAsksNothingWithoutAKey(t *testing.T) {
 	s := hookonce.Cached(memstore.New(), cacheFunc{

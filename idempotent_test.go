@@ -237,11 +237,14 @@ func TestIdempotentHandlerGetsTheRequest(t *testing.T) {
 		second, _ := io.ReadAll(again)
 		ref, ok := hookonce.RefFrom(r.Context())
 		fresh, err := hookonce.Once(r.Context(), tx, "fee", "po_1")
-		fmt.Fprintf(w, "%s %s %d %v %s %v %v", first, second, r.ContentLength, ok, ref.Source, ref.Key != "", fresh)
+		fmt.Fprintf(w, "%s %s %d %v %v %s %v %v", first, second, r.ContentLength, r.TransferEncoding, ok, ref.Source, ref.Key != "", fresh)
 		return err
 	})
-	if w := buy(h, "k1", "10"); w.Body.String() != "10 10 2 true idempotency true true" {
+	if w := buy(h, "k1", "10"); w.Body.String() != "10 10 2 [] true idempotency true true" {
 		t.Errorf("the handler saw %s", w.Body)
+	}
+	if w := buy(h, "k2", "10", func(r *http.Request) { r.ContentLength, r.TransferEncoding = -1, []string{"chunked"} }); w.Body.String() != "10 10 2 [] true idempotency true false" {
+		t.Errorf("the handler saw %s of what came in chunks", w.Body)
 	}
 }
 

@@ -281,6 +281,19 @@ func TestUnkeyedRecordUnderALease(t *testing.T) {
 	}
 }
 
+// A handler that gives an event up when its own time is over has that on record all the same.
+func TestUnkeyedRecordAfterTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, g := memstore.New(), new(graves)
+		h := endpoint(store, func(ctx context.Context, _ *memstore.Tx, _ *hookonce.Event) error { <-ctx.Done(); return errUseless },
+			hookonce.WithUnkeyedRecord(), hookonce.WithObserver(g.observe), hookonce.WithTimeout(5*time.Second))
+		want(t, post(h, "- 1"), 200, "dead")
+		if dead := g.dead(t, store); len(dead) != 1 {
+			t.Errorf("on record: %+v", dead)
+		}
+	})
+}
+
 // Each delivery has a record of its own, with what people look for; other failures, and events with a key, have
 // none.
 func TestUnkeyedRecordSaysWhat(t *testing.T) {

@@ -722,7 +722,9 @@ func TestWebhookAcknowledgesAsTheProviderSays(t *testing.T) {
 // A provider that makes no sense before anything is claimed is our fault.
 func TestWebhookProviderThatMakesNoSense(t *testing.T) {
 	var l ledger
-	h := hookonce.Webhook(memstore.New(), "sender", odd{reply: &hookonce.Answer{Status: 42}}, l.handle, quiet)
-	want(t, post(h, "nothing"), 503, "")
-	want(t, post(h, "hello"), 503, "")
+	for _, status := range []int{42, 199, 600, 1000} {
+		h := hookonce.Webhook(memstore.New(), "sender", odd{reply: &hookonce.Answer{Status: status}}, l.handle, quiet)
+		want(t, post(h, "nothing"), 503, "")
+		want(t, post(h, "hello"), 503, "")
+	}
 }

@@ -60,6 +60,24 @@ func TestHookonceReadsWhatTheGatewaySays(t *testing.T) {
 	}
 }
 
+// An event without a key of its sender's has the gateway's, which the signature covers.
+func TestHookonceKeyThatStandsIn(t *testing.T) {
+	p := Hookonce(gatewaySecret)
+	req := delivered(t, "evt_1", gatewaySecret)
+	req.Header.Del("Hookonce-Key")
+	req.Header.Del("Hookonce-Key-Signed")
+	if err := p.Sign(req); err != nil {
+		t.Fatal(err)
+	}
+	d, err := p.Open(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ev := d.Events[0]; ev.Key != "billing:evt_1" || ev.KeyOrigin != "header:Idempotency-Key" || !ev.KeySigned {
+		t.Errorf("%+v", ev)
+	}
+}
+
 // Whoever carries a delivery can change none of what the application goes by: neither the body nor the headers, nor
 // put the headers of one delivery in front of the body of another, nor send it later.
 func TestHookonceRefusesForgeries(t *testing.T) {

@@ -119,6 +119,8 @@ func TestReply_headers(t *testing.T) {
 			"Content-Type": {"text/xml"}, "X-Two": {"a", "b"}, "Connection": {"close, X-Hop"}, "X-Hop": {"1"}, "Keep-Alive": {"5"},
 			"Set-Cookie": {"session=1"}, "Strict-Transport-Security": {"max-age=1"}, "Hookonce-Status": {"forged"}, "Content-Length": {"11"},
 			"Transfer-Encoding": {"chunked"}, "Bad Name": {"x"}, "X-Bad": {"a\r\nInjected: 1"},
+			"Alt-Svc": {"h3=\":443\""}, "Clear-Site-Data": {"\"*\""}, "Date": {"Mon, 01 Jan 2024 00:00:00 GMT"}, "Nel": {"{}"},
+			"Proxy-Authentication-Info": {"nextnonce=1"}, "Report-To": {"{}"}, "Reporting-Endpoints": {"a=\"https://a.test\""}, "Set-Cookie2": {"session=1"},
 		}
 		return res, nil
 	})

@@ -56,6 +56,9 @@ func TestReadingIsBounded(t *testing.T) {
 			for _, s := range stalled {
 				w := s.breakOff()
 				wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusBadRequest, "truncated")
+				if w.Header().Get("Connection") != "close" {
+					t.Error("what follows a body that was cut off would be read as a request")
+				}
 			}
 			for range 8 { // together they are more than fits
 				if w := g.send("billing", large); w.Code != http.StatusOK {

@@ -196,6 +196,16 @@ func TestRulesWithAnIdentifier(t *testing.T) {
 	}
 }
 
+// TestTheSignedIdentifierIsThere: what is signed without one would have the key of all that is.
+func TestTheSignedIdentifierIsThere(t *testing.T) {
+	p := build1(t, signing(".", "id", "body"), Settings{})
+	for _, id := range [][]string{nil, {""}} {
+		req := signedAs(macOver(t, `.{"id":"1"}`), `{"id":"1"}`)
+		req.Header["X-Id"] = id
+		rejected(t, p, req, hookonce.ReasonSignatureMissing)
+	}
+}
+
 // TestNothingIsAddedToSignedFields: a field that the sender left out stays out. Taken for absent, what
 // has two values, or none that is text, would be read by others and signed by nobody.
 func TestNothingIsAddedToSignedFields(t *testing.T) {

@@ -172,6 +172,21 @@ func TestNoSigningOracle(t *testing.T) {
 	}
 }
 
+// TestLongBodiesAreNoChallenges: what is too long to be one is an event, whatever it looks like.
+func TestLongBodiesAreNoChallenges(t *testing.T) {
+	for _, kind := range []Kind{HMAC, Code} {
+		h := answering(kind)
+		h.Pattern = "[a-z]+"
+		s := greeting(h)
+		if kind == Code {
+			s.Verify = []Verify{{Kind: Code, Scheme: echoScheme{}}}
+		}
+		p := build1(t, s, Settings{Handshakes: true})
+		rejected(t, p, request(t, p, strings.Repeat("a", maxEcho)), hookonce.ReasonSignatureMismatch)
+		open(t, p, strings.Repeat("a", maxEcho+1))
+	}
+}
+
 // TestPatternsOfWholeChallenges: alternatives and anchors do not let anything else in.
 func TestPatternsOfWholeChallenges(t *testing.T) {
 	h := answering(HMAC)
