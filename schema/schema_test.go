@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -440,6 +441,62 @@ func TestUpgradeFromVersion9(t *testing.T) {
 			t.Errorf("the delivery is %s (%s), try %d, origin %d, and %d points were counted, %v", state, text, tries, origin, counted, err)
 		}
 	})
+}
+
+// Version 17 gives the ordering groups of what is open the names of their sources, and keeps who has the turn.
+func TestUpgradeFromVersion15(t *testing.T) {
+	eachWhole(t, func(t *testing.T, d driver) {
+		db := d.open(t, d.fresh(t))
+		prefix, _ := ddl.Prefix(d.dialect, "")
+		exec(t, db, before(t, d, 16))
+		at := func(minute int) string {
+			return map[schema.Dialect]string{
+				schema.Postgres: fmt.Sprintf("timestamptz '2026-01-01Z' + interval '%d minutes'", minute),
+				schema.SQLite:   strconv.Itoa(1767225600000000 + minute*60_000_000),
+			}[d.dialect]
+		}
+		for _, insert := range []string{
+			"events (id, source, key, received_at, resource) VALUES (1, 'shop', 'a', " + at(0) + ", '7'), (2, 'shop', 'b', " + at(0) + ", 'shop/7'), " +
+				"(3, 'billing', 'c', " + at(0) + ", '7'), (4, 'shop', 'd', " + at(0) + ", '8')",
+			"deliveries (event_id, destination, state, token, tries, due_at, resource) VALUES (1, 'app', 'processing', 1, 1, " + at(9) + ", '7'), " +
+				"(3, 'app', 'pending', 0, 0, " + at(1) + ", '7'), (2, 'app', 'failed', 1, 1, " + at(2) + ", 'shop/7'), " +
+				"(4, 'app', 'dead', 1, 1, NULL, '8'), (1, 'audit', 'pending', 0, 0, " + at(3) + ", NULL)",
+			"lanes (destination, resource, due_at, event_id) VALUES ('app', '7', " + at(9) + ", 1), ('app', 'shop/7', " + at(2) + ", NULL)",
+		} {
+			exec(t, db, "INSERT INTO "+prefix+insert)
+		}
+		if from, to := migrate(t, db, d.dialect, ""); from != 15 || to != ddl.Version() {
+			t.Errorf("migrated from %d to %d", from, to)
+		}
+		for query, want := range map[string]string{
+			"SELECT event_id || destination || ' ' || coalesce(resource, 'none') FROM " + prefix + "deliveries ORDER BY event_id, destination": "[1app shop/7 1audit none 2app shop/shop/7 3app billing/7 4app shop/8]",
+			"SELECT resource || ' ' || coalesce(event_id, 0) FROM " + prefix + "lanes l WHERE due_at = (SELECT min(due_at) FROM " + prefix +
+				"deliveries d WHERE d.resource = l.resource) ORDER BY resource": "[billing/7 0 shop/7 1 shop/shop/7 0]",
+		} {
+			if got := fmt.Sprint(column(t, db, query)); got != want {
+				t.Errorf("%s:\n%s, want\n%s", query, got, want)
+			}
+		}
+		mustHaveTables(t, db, d.dialect, "")
+	})
+}
+
+// column returns the texts that a query finds.
+func column(t *testing.T, db *sql.DB, query string) (texts []string) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 func TestPrintedSQLSatisfiesCheck(t *testing.T) {

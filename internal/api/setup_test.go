@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ type rig struct {
 	ids     *journal.IDs
 	handler http.Handler
 	guard   *api.Guard
-	log     *bytes.Buffer
+	log     *logText
 	metrics *prometheus.Registry
 	refused *refusals.Log
 	alerts  *alerts
@@ -69,6 +70,24 @@ func newRig(t *testing.T, tokens ...api.Token) *rig {
 	return r
 }
 
+// logText is a log that timers write to as well, of lines that were held back.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // in returns the rig for a test inside the test.
 func (r *rig) in(t *testing.T) *rig {
 	inner := *r
@@ -80,7 +99,7 @@ func (r *rig) in(t *testing.T) *rig {
 func (r *rig) serve(tokens ...api.Token) {
 	r.feed = tail.New(r.records, func() time.Time { return now })
 	r.Cleanup(r.feed.Close)
-	r.log, r.metrics, r.clock = new(bytes.Buffer), prometheus.NewRegistry(), now
+	r.log, r.metrics, r.clock = new(logText), prometheus.NewRegistry(), now
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	r.guard = api.NewGuard(tokens, api.GuardOptions{Logger: log, Registerer: r.metrics, Now: func() time.Time { return r.clock }})
 	r.handler = r.guard.Protect(api.New(api.Options{

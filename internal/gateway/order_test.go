@@ -228,6 +228,57 @@ func TestStaleEvents(t *testing.T) {
 	}
 }
 
+// Two sources may give their objects the same names: what one of them got, or holds up, says nothing about the other's.
+func TestSourcesDoNotShareResources(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		to := newLedger(t)
+		to.answer = func(s state, _ int) int {
+			return map[bool]int{true: http.StatusConflict, false: http.StatusOK}[s.ID == "orders v6"]
+		}
+		cfg := ordered(store, to, func(cfg *config.Config, d *config.Destination) {
+			d.Stale = config.StaleDrop
+			d.Backoff, d.BackoffMax = 10*patience, 20*patience
+			cfg.Sources = append(cfg.Sources, versioned("returns"))
+			cfg.Sources[1].Routes = cfg.Sources[0].Routes
+		})
+		g, c := start(t, cfg), client(t)
+		for i, s := range []state{{ID: "orders v5", Version: 5}, {ID: "orders v6", Version: 6}, {ID: "returns v1", Version: 1}} {
+			s.Object = "7"
+			insist(t, c, g, cfg.Sources[i/2], s.body(t))
+			to.await(t, s.ID, func() bool { return to.times[s.ID] > 0 })
+		}
+		closeNow(t, g)
+	})
+}
+
+// A rank of another kind than the newest is delivered, as when a sender that had times begins to send versions.
+func TestRanksOfTwoKinds(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		to := newLedger(t)
+		cfg := ordered(store, to, func(cfg *config.Config, d *config.Destination) {
+			d.Stale = config.StaleDrop
+			cfg.Sources[0].Spec.Order = &spec.Order{By: "json:$.version", Unit: spec.Seconds}
+		})
+		g, c := start(t, cfg), client(t)
+		deliver := func(s state) {
+			s.Object = "7"
+			insist(t, c, g, cfg.Sources[0], s.body(t))
+			to.await(t, s.ID, func() bool { return to.times[s.ID] > 0 })
+		}
+		deliver(state{ID: "a time", Version: 1_700_000_000})
+		closeNow(t, g)
+		routes := cfg.Sources[0].Routes
+		cfg.Sources[0] = versioned("orders")
+		cfg.Sources[0].Routes = routes
+		g = start(t, cfg)
+		deliver(state{ID: "version 12", Version: 12})
+		deliver(state{ID: "version 13", Version: 13})
+		closeNow(t, g)
+	})
+}
+
 // The second event for one change is labelled, and not delivered where its type was named.
 func TestLogicalDuplicates(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait for something that must happen, also on a machine that is busy with other tests.
-const patience = time.Minute
+const patience = 100 * time.Second
 
 // onEveryStore runs a test on each kind of store, with an empty one for every run.
 func onEveryStore(t *testing.T, test func(t *testing.T, store config.Store)) {

@@ -86,7 +86,7 @@ func TestLister(t *testing.T) {
 	}{{fromList("billing", "a"), "ledger"}, {other, ""}} {
 		e, err := l.Event(c.ev, now)
 		if err != nil || strings.Join(e.Destinations, " ") != c.want || !e.Listed || len(e.Digest) != 0 || !e.ReceivedAt.Equal(now) || e.Validate() != nil ||
-			e.Source != "billing" || e.Resource != "acct_1" || e.Rank != 7 {
+			e.Source != "billing" || e.Resource != "acct_1" || e.Rank.N != 7 {
 			t.Errorf("%s: %+v, %v", c.ev.Key, e, err)
 		}
 	}

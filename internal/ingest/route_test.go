@@ -166,7 +166,7 @@ func TestOrderAndLogicalDuplicates(t *testing.T) {
 	}
 	same := to.entries[0].LogicalKey
 	want := []journal.Event{
-		{Key: "a", Resource: "r", Rank: 3, LogicalKey: same},
+		{Key: "a", Resource: "r", Rank: hookonce.Version(3), LogicalKey: same},
 		{Key: "b", LogicalKey: same, DropLogicalDuplicate: true},
 		{Key: "c"}, // nothing tells of which it would be the logical duplicate
 	}

@@ -64,7 +64,7 @@ func (testProvider) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 func split(r *hookonce.Request) *hookonce.Verified {
 	var one struct {
 		ID, Type, Challenge, Panic, Scope, Logical string
-		Rank                                       int64
+		Rank                                       *int64
 	}
 	var many []json.RawMessage
 	switch {
@@ -84,10 +84,14 @@ func split(r *hookonce.Request) *hookonce.Verified {
 	case one.Challenge != "":
 		return &hookonce.Verified{Handshake: &hookonce.Answer{Status: 200, ContentType: "text/html", Body: []byte(one.Challenge)}}
 	}
+	var rank hookonce.Rank
+	if one.Rank != nil {
+		rank = hookonce.Version(*one.Rank)
+	}
 	sum := sha256.Sum256(r.Body)
 	return &hookonce.Verified{Events: []hookonce.Event{{
 		Key: one.ID, Type: one.Type, KeySigned: true, Digest: sum[:16], Body: r.Body, Header: r.Header,
-		Scope: one.Scope, Rank: hookonce.Version(one.Rank), Logical: one.Logical,
+		Scope: one.Scope, Rank: rank, Logical: one.Logical,
 	}}}
 }
 

@@ -59,7 +59,7 @@ type Delivery struct {
 	Kind        ErrorKind // of LastError
 	Status      int       // HTTP status of the answer that LastError is about; 0: there was none
 	Forced      bool      // replayed although it was done
-	Resource    string    // set: deliveries of it follow each other
+	Group       string    // set: the deliveries of this ordering group follow each other; see [GroupOf]
 }
 
 // Attempt is one try at a delivery that came to an end.
@@ -93,16 +93,19 @@ type Work struct {
 	Body                []byte
 	ReceivedAt          time.Time
 	Lease               time.Time
-	Resource            string // the object that the event is about; empty: none
-	Rank                int64  // its version or time in µs, comparable inside a resource; 0: not known
-	Stale               bool   // a newer rank of the resource was delivered to this destination
-	LogicalDuplicateKey string // the key of an earlier event for the same change; empty: none
-	Forced              bool   // replayed although it was done
-	Origin              Origin // what the first attempt follows
-	Vouched             int16  // a fingerprint of the secret that verified the event; 0: no signature vouches for it
+	Resource            string        // the object that the event is about; empty: none
+	Rank                hookonce.Rank // how new that is, among events of the source about the same resource
+	Stale               bool          // a newer rank of the resource was delivered to this destination
+	LogicalDuplicateKey string        // the key of an earlier event for the same change; empty: none
+	Forced              bool          // replayed although it was done
+	Origin              Origin        // what the first attempt follows
+	Vouched             int16         // a fingerprint of the secret that verified the event; 0: no signature vouches for it
 
 	Unprotected bool // delivered past the store, under no token
 }
+
+// Group names the ordering group of the event.
+func (w *Work) Group() string { return GroupOf(w.Source, w.Resource) }
 
 // Size is what the work counts towards a bound on memory.
 func (w *Work) Size() int64 { return int64(len(w.Header) + len(w.Body)) }
@@ -154,11 +157,11 @@ type Outcome struct {
 	Excerpt  []byte // how the destination's answer begins; cut to [MaxExcerpt]
 	// Response is the whole answer, where the sender waits for it. Only that of Done is stored.
 	Response *Response
-	// Resource is that of the work, for the store to know which ordering group is free. Set by the engine, like
-	// Rank, which becomes the newest of the resource that was delivered to the destination if State is
-	// Done, unless that is higher. 0: it is not compared.
-	Resource string
-	Rank     int64
+	// Group is that of the work, for the store to know which ordering group is free. Set by the engine, like
+	// Rank, which becomes the newest of the group that was delivered to the destination if State is
+	// Done, unless that is of the same kind and higher. Zero: it is not compared.
+	Group string
+	Rank  hookonce.Rank
 }
 
 // SparedNote ends the error of an attempt that is [Outcome.Spared]: people who look at it ask why there are more than there are

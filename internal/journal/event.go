@@ -30,8 +30,8 @@ type Event struct {
 	// Resource names the object that the event is about, in one text for all of the source's tenants.
 	// Empty: none, and its deliveries keep no order.
 	Resource string
-	// Rank orders the events of one resource: a version, or a time in microseconds. 0: not known.
-	Rank int64
+	// Rank orders the events of one resource. Zero: not known.
+	Rank hookonce.Rank
 	// Vouched is a fingerprint of the secret that verified the event. 0: no signature vouches for it.
 	Vouched int16
 	// LogicalKey is equal in logical duplicates: events that say the same under different keys. Empty: none.
@@ -141,6 +141,26 @@ func (e *Event) validateNames() error {
 // plainText reports whether a text column of every database takes s.
 func plainText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
+// GroupOf names the ordering group of a resource: what the deliveries about it to one destination share. Sources do not share
+// one, because two of them can give their objects the same names. Without a resource there is none. No source's name has
+// a slash, so that no two groups have one name.
+func GroupOf(source, resource string) string {
+	if resource == "" {
+		return ""
+	}
+	return source + "/" + resource
+}
+
+// NewerSQL is the condition under which the row n of the newest ranks, of the same destination, makes stale the event in the row e
+// of events. Programs before version 17 of the schema named the resource alone, and no kind: then the event that had the rank
+// tells of which source it is, and any kind will do.
+const NewerSQL = `n.rank > e.rank AND coalesce(n.rank_kind = e.rank_kind, true)
+	AND n.resource IN (e.source || '/' || e.resource, e.resource) AND (n.resource = e.source || '/' || e.resource OR EXISTS (
+		SELECT 1 FROM {{.}}events o WHERE o.id = n.event_id AND o.source = e.source AND o.resource = e.resource))`
+
+// Group names the event's ordering group.
+func (e *Event) Group() string { return GroupOf(e.Source, e.Resource) }
+
 // Record is an event as a store gets it to be stored: with what was decided here about it. The store keeps
 // nothing of the record itself.
 type Record struct {
@@ -150,7 +170,7 @@ type Record struct {
 	// Hold are those of Destinations whose deliveries are leased to the caller at once instead of left to
 	// [Worker.Take].
 	Hold []string
-	// Ordered are those of Destinations, none of them in Hold, whose deliveries of the Resource follow
+	// Ordered are those of Destinations, none of them in Hold, whose deliveries of the [Event.Group] follow
 	// each other.
 	Ordered []string
 	// Bypassed says that destinations have taken the event already, past the store; they are not among Destinations.

@@ -172,11 +172,11 @@ type Candidate struct {
 
 // begin makes a delivery begin again as the n-th of the replay.
 func (r *Replay) begin(p *Plan, c Candidate, d Delivery, n int) {
-	fresh := Delivery{EventID: d.EventID, Destination: d.Destination, State: Pending, Resource: d.Resource}
+	fresh := Delivery{EventID: d.EventID, Destination: d.Destination, State: Pending, Group: d.Group}
 	if d.State == Done && slices.Contains(r.Ordered, d.Destination) {
-		fresh.Resource = c.Resource
+		fresh.Group = GroupOf(c.Source, c.Resource)
 	}
-	fresh.Due = r.Due(n, fresh.Resource)
+	fresh.Due = r.Due(n, fresh.Group)
 	if d.State != Done {
 		p.Redrive = append(p.Redrive, fresh)
 		return

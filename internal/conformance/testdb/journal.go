@@ -53,6 +53,10 @@ func (j *Journal) Fixture(t testing.TB) *journaltest.Fixture {
 		DropBody: func(t testing.TB, id int64) {
 			exec(t, fmt.Sprintf(`DELETE FROM %s.bodies WHERE event_id = $1`, schema), id)
 		},
+		RanksOfOlder: func(t testing.TB) {
+			exec(t, fmt.Sprintf(`UPDATE %[1]s.newest n SET resource = e.resource, rank_kind = NULL FROM %[1]s.events e WHERE e.id = n.event_id`, schema))
+			exec(t, fmt.Sprintf(`UPDATE %s.events SET rank_kind = NULL`, schema))
+		},
 		Attempts: func(t testing.TB, id int64) []journal.Outcome { return attempts(t, conn, schema, id) },
 		Rows:     func(t testing.TB, id int64) map[journal.Kind]int { return countRows(t, conn, schema, id) },
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -104,9 +105,9 @@ func (b *Bypass) outcomes(batch []*passage, results []journal.Result) (outcomes 
 		}
 		for _, o := range p.outcomes() {
 			o.EventID = res.ID
-			o.Resource, o.Rank = "", 0
+			o.Group, o.Rank = "", hookonce.Rank{}
 			if b.opt.InFlight.Destinations.Compares(o.Destination, p.event) {
-				o.Resource, o.Rank = p.event.Resource, p.event.Rank
+				o.Group, o.Rank = p.event.Group(), p.event.Rank
 			}
 			outcomes = append(outcomes, o)
 		}

@@ -173,7 +173,7 @@ func TestBeside(t *testing.T) {
 			t.Errorf("others were told %d times", told)
 		}
 		for _, d := range r.store.Deliveries() {
-			if want := map[string]string{"ledger": "acct_1"}[d.Destination]; d.State != journal.Pending || d.Resource != want || d.Origin != journal.OriginReconciled {
+			if want := map[string]string{"ledger": "billing/acct_1"}[d.Destination]; d.State != journal.Pending || d.Group != want || d.Origin != journal.OriginReconciled {
 				t.Errorf("the delivery is %+v, in order of %q", d, want)
 			}
 		}

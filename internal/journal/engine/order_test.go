@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
@@ -21,10 +22,12 @@ func ordered() engine.Options {
 	return engine.Options{Poll: time.Hour, Destinations: map[string]journal.Destination{"app": {Ordered: true}}}
 }
 
-// about returns an entry for the key that is about a resource.
+// about returns an entry for the key that is about a resource, in a version; 0: none is known.
 func about(key, resource string, rank int64) *journal.Event {
 	e := entry(key)
-	e.Resource, e.Rank = resource, rank
+	if e.Resource = resource; rank != 0 {
+		e.Rank = hookonce.Version(rank)
+	}
 	return e
 }
 
@@ -119,8 +122,8 @@ func TestStale(t *testing.T) {
 			r.want(r.accept(e), journal.Accepted)
 			for range 2 {
 				w := r.receive()
-				if want := tt.stale && w.Destination == "app"; w.Stale != want || w.Rank != tt.rank {
-					t.Errorf("%s of rank %d to %s is stale: %v, want %v", w.Key, w.Rank, w.Destination, w.Stale, want)
+				if want := tt.stale && w.Destination == "app"; w.Stale != want || w.Rank.N != tt.rank {
+					t.Errorf("%s of rank %d to %s is stale: %v, want %v", w.Key, w.Rank.N, w.Destination, w.Stale, want)
 				}
 				r.finish(w, journal.Done, time.Time{})
 			}

@@ -137,6 +137,6 @@ func (c *capacity) probe(e *journal.Event) bool {
 }
 
 // compares reports whether a delivery may turn out to be stale, which the store has to say.
-func (c *capacity) compares(resource string, rank int64) bool {
-	return c.Stale && resource != "" && rank != 0
+func (c *capacity) compares(resource string, ranked bool) bool {
+	return c.Stale && resource != "" && ranked
 }

@@ -121,7 +121,7 @@ func (d *Destinations) Compares(destination string, e *journal.Event) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.of(destination)
-	return c != nil && c.compares(e.Resource, e.Rank)
+	return c != nil && c.compares(e.Resource, !e.Rank.IsZero())
 }
 
 // of returns the capacity of a destination, nil if this process never delivered to it.

@@ -40,12 +40,12 @@ func (it *Item) hasOutcome() bool { return it.outcome.State != "" }
 func (it *Item) recorded() journal.Outcome {
 	o := it.outcome
 	o.Token = it.token
-	o.Resource, o.Rank = "", 0
+	o.Group, o.Rank = "", journal.Outcome{}.Rank
 	if it.Event != nil || it.Resource == "" {
 		return o
 	}
-	o.Resource = it.Resource
-	if it.capacity.compares(it.Resource, it.Rank) {
+	o.Group = it.Group()
+	if it.capacity.compares(it.Resource, !it.Rank.IsZero()) {
 		o.Rank = it.Rank
 	}
 	return o

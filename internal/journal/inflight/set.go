@@ -67,7 +67,7 @@ func (s *Set) Reserve(r *journal.Record) {
 		case c == nil || c.gone:
 		case c.Orders(r.Resource):
 			r.Ordered = append(r.Ordered, d)
-		case to.takes(c, r.Event, weight) && !c.compares(r.Resource, r.Rank):
+		case to.takes(c, r.Event, weight) && !c.compares(r.Resource, !r.Rank.IsZero()):
 			to.add(c, 1, weight)
 			if len(r.Hold) < i {
 				r.Hold = append(r.Hold, d)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -51,10 +52,13 @@ type Memory struct {
 type ref struct{ source, key string }
 
 // group is what the deliveries of one resource to one destination share.
-type group struct{ destination, resource string }
+type group struct{ destination, name string }
 
 // mark is the newest rank of an ordering group that was delivered, and the event that had it.
-type mark struct{ rank, event int64 }
+type mark struct {
+	rank  hookonce.Rank
+	event int64
+}
 
 type target struct {
 	event       int64
@@ -67,7 +71,7 @@ type event struct {
 	received             time.Time
 	hasBody              bool
 	resource             string
-	rank                 int64
+	rank                 hookonce.Rank
 	vouched              int16
 	unrouted             bool
 	listed               bool  // and without a digest until a copy supplies it: verified
@@ -87,7 +91,7 @@ type Delivery struct {
 	LastError   string
 	Kind        journal.ErrorKind
 	Status      int
-	Resource    string // set: deliveries of it follow each other
+	Group       string // set: deliveries of it follow each other
 	Forced      bool
 	Origin      journal.Origin
 }
@@ -180,7 +184,7 @@ func (m *Memory) finish(d *Delivery, o journal.Outcome) {
 		m.raise(o)
 		m.keep(o)
 	}
-	o.Error, o.Excerpt, o.Response, o.Resource, o.Rank, o.Spared = o.ErrorText(), bytes.Clone(o.KeptExcerpt()), nil, "", 0, false
+	o.Error, o.Excerpt, o.Response, o.Group, o.Rank, o.Spared = o.ErrorText(), bytes.Clone(o.KeptExcerpt()), nil, "", hookonce.Rank{}, false
 	d.LastError, d.Kind, d.Status = o.Error, o.Kind, o.Status
 	m.attempts = append(m.attempts, o)
 }

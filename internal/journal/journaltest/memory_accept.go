@@ -92,7 +92,7 @@ func (m *Memory) open(e *journal.Record, now, lease time.Time) {
 			d.State, d.Token, d.Tries, d.Due = journal.Processing, 1, 1, lease
 		}
 		if slices.Contains(e.Ordered, dest) {
-			d.Resource = e.Resource
+			d.Group = e.Group()
 		}
 		m.deliveries[target{e.ID, dest}] = d
 	}

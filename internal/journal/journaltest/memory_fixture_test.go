@@ -31,6 +31,7 @@ func memoryFixture(t testing.TB) *Fixture {
 			defer m.mu.Unlock()
 			m.purge(journal.KindBodies, id)
 		},
+		RanksOfOlder: func(testing.TB) {}, // there are no older ones
 		Rows: func(_ testing.TB, id int64) map[journal.Kind]int {
 			rows := map[journal.Kind]int{}
 			for _, k := range eventKinds {

@@ -115,7 +115,7 @@ func (m *Memory) openOf(id int64) []journal.Delivery {
 		if d.EventID == id {
 			open = append(open, journal.Delivery{
 				EventID: id, Destination: d.Destination, State: d.State, Token: d.Token, Tries: d.Tries,
-				Due: d.Due, LastError: d.LastError, Kind: d.Kind, Status: d.Status, Forced: d.Forced, Resource: d.Resource,
+				Due: d.Due, LastError: d.LastError, Kind: d.Kind, Status: d.Status, Forced: d.Forced, Group: d.Group,
 			})
 		}
 	}
@@ -148,7 +148,7 @@ func (m *Memory) summary(id int64) journal.Summary {
 	ev := m.events[id]
 	return journal.Summary{
 		ID: id, Source: ev.source, Key: ev.key, Type: ev.kind, ReceivedAt: ev.received,
-		Resource: ev.resource, Rank: ev.rank, LogicalDuplicateOf: ev.logicalDuplicateOf, HasBody: ev.hasBody, Vouched: ev.vouched, Unrouted: ev.unrouted, Listed: ev.listed, Deliveries: m.openOf(id),
+		Resource: ev.resource, Rank: ev.rank.N, LogicalDuplicateOf: ev.logicalDuplicateOf, HasBody: ev.hasBody, Vouched: ev.vouched, Unrouted: ev.unrouted, Listed: ev.listed, Deliveries: m.openOf(id),
 	}
 }
 

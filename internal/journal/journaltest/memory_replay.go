@@ -36,7 +36,7 @@ func (m *Memory) Replay(ctx context.Context, r journal.Replay, limit int) (journ
 	for _, d := range plan.Create {
 		m.deliveries[target{d.EventID, d.Destination}] = &Delivery{
 			EventID: d.EventID, Destination: d.Destination, State: d.State, Token: d.Token, Due: d.Due,
-			Forced: true, Origin: journal.OriginReplayed, Resource: d.Resource,
+			Forced: true, Origin: journal.OriginReplayed, Group: d.Group,
 		}
 	}
 	if audit == 0 {

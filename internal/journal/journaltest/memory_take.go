@@ -55,7 +55,7 @@ func (m *Memory) choose(now time.Time, want journal.Want, most int) []*Delivery 
 func (m *Memory) pick(now time.Time, want journal.Want, n int) (chosen []*Delivery) {
 	var all []journal.Choice
 	for _, d := range append(m.due(now, want.Destination, true), m.due(now, want.Destination, false)...) {
-		c := journal.Choice{EventID: d.EventID, OrderingGroup: d.Resource, Untried: d.Tries == 0 && d.LastError == ""}
+		c := journal.Choice{EventID: d.EventID, OrderingGroup: d.Group, Untried: d.Tries == 0 && d.LastError == ""}
 		if ev := m.events[d.EventID]; ev != nil {
 			c.Class = journal.Class{Source: ev.source, Type: ev.kind, Resource: ev.resource}
 		}
@@ -115,8 +115,8 @@ func (m *Memory) work(d *Delivery, ev *event, compare bool) *journal.Work {
 		Header: bytes.Clone(ev.header), Body: bytes.Clone(ev.body),
 		ReceivedAt: ev.received, Lease: d.Due, Resource: ev.resource, Rank: ev.rank, Vouched: ev.vouched, Forced: d.Forced, Origin: d.Origin,
 	}
-	if n, ok := m.newest[group{d.Destination, ev.resource}]; ok && compare && ev.rank != 0 {
-		w.Stale = ev.rank < n.rank
+	if n, ok := m.newest[group{d.Destination, w.Group()}]; ok && compare && !ev.rank.IsZero() {
+		w.Stale = ev.rank.Kind == n.rank.Kind && ev.rank.N < n.rank.N
 	}
 	if first := m.events[ev.logicalDuplicateOf]; first != nil {
 		w.LogicalDuplicateKey = first.key
@@ -129,7 +129,7 @@ func (m *Memory) due(now time.Time, destination string, groups bool) []*Delivery
 	var due []*Delivery
 	for _, d := range m.deliveries {
 		open := d.State != journal.Dead && !d.Due.After(now)
-		if open && d.Destination == destination && (d.Resource != "") == groups && m.hasTurn(d) {
+		if open && d.Destination == destination && (d.Group != "") == groups && m.hasTurn(d) {
 			due = append(due, d)
 		}
 	}
@@ -141,14 +141,14 @@ func compareDue(a, b *Delivery) int {
 	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.EventID, b.EventID), cmp.Compare(a.Destination, b.Destination))
 }
 
-// hasTurn reports whether no other delivery of its resource is before d: the one that is processing, or
+// hasTurn reports whether no other delivery of its ordering group is before d: the one that is processing, or
 // else the oldest that is not dead.
 func (m *Memory) hasTurn(d *Delivery) bool {
-	if d.Resource == "" || d.State == journal.Processing {
+	if d.Group == "" || d.State == journal.Processing {
 		return true
 	}
 	for _, other := range m.deliveries {
-		same := other.Destination == d.Destination && other.Resource == d.Resource && other.State != journal.Dead
+		same := other.Destination == d.Destination && other.Group == d.Group && other.State != journal.Dead
 		if same && (other.State == journal.Processing || other.EventID < d.EventID) {
 			return false
 		}
@@ -158,8 +158,8 @@ func (m *Memory) hasTurn(d *Delivery) bool {
 
 // raise makes the rank of a delivery that is done the newest of its resource, unless that is newer.
 func (m *Memory) raise(o journal.Outcome) {
-	at := group{o.Destination, o.Resource}
-	if n, ok := m.newest[at]; o.Rank != 0 && (!ok || o.Rank > n.rank) {
+	at := group{o.Destination, o.Group}
+	if n, ok := m.newest[at]; !o.Rank.IsZero() && (!ok || o.Rank.Kind != n.rank.Kind || o.Rank.N > n.rank.N) {
 		m.newest[at] = mark{o.Rank, o.EventID}
 	}
 }

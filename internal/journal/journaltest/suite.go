@@ -25,6 +25,9 @@ type Fixture struct {
 	Refuse func(t testing.TB, key string)
 	// DropBody deletes the body of an event.
 	DropBody func(t testing.TB, id int64)
+	// RanksOfOlder makes of the newest ranks what programs before version 17 of the schema recorded of events: neither a source nor a
+	// kind.
+	RanksOfOlder func(t testing.TB)
 	// Attempts returns the attempts recorded for an event, by destination and token. Due is not set.
 	Attempts func(t testing.TB, id int64) []journal.Outcome
 	// Rows counts the rows that there are of an event, by kind.
@@ -256,7 +259,7 @@ func (c *suite) finishAll(work []*journal.Work, s journal.State) {
 
 // outcome returns what became of w at the present time.
 func (c *suite) outcome(w *journal.Work, s journal.State) journal.Outcome {
-	o := journal.Outcome{Held: w.Held, State: s, Started: c.now, Duration: 1500 * time.Microsecond, Resource: w.Resource}
+	o := journal.Outcome{Held: w.Held, State: s, Started: c.now, Duration: 1500 * time.Microsecond, Group: w.Group()}
 	switch s {
 	case journal.Done:
 		o.Status = 204

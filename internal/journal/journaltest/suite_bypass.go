@@ -97,7 +97,7 @@ var bypassCases = []testCase{
 	{"its rank is the newest", func(c *suite) {
 		e := c.stored("new", ranked("invoice_1", 2), to())
 		o := c.bypassed(e, "app")
-		o.Resource, o.Rank = e.Resource, e.Rank
+		o.Group, o.Rank = e.Group(), e.Rank
 		c.recordBypassed(o)
 		c.fresh(c.entry("old", ranked("invoice_1", 1)))
 		w := c.takeSome(journal.Wanted{Deliveries: 1, Destinations: []journal.Want{{Destination: "app", Deliveries: 1, Stale: true}}})

@@ -256,7 +256,7 @@ func lifeStorm(c *suite) {
 func (c *suite) lose(work []*journal.Work, now time.Time) []journal.Outcome {
 	var outcomes []journal.Outcome
 	for _, w := range work {
-		o := journal.Outcome{Held: w.Held, Started: now, Due: now.Add(50 * time.Millisecond), Resource: w.Resource}
+		o := journal.Outcome{Held: w.Held, Started: now, Due: now.Add(50 * time.Millisecond), Group: w.Group()}
 		switch n := rand.IntN(10); {
 		case n == 0:
 			return outcomes

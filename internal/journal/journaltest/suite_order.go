@@ -42,6 +42,15 @@ var orderCases = []testCase{
 		c.takeAll(wanted("app", "audit"), "b1", "elsewhere", "none", "unordered")
 		c.takeAll(wanted("app", "audit"))
 	}},
+	{"sources have ordering groups of their own", func(c *suite) {
+		shop := func(e *journal.Record) { e.Source = "shop" }
+		c.fresh(c.entry("a1", of("a")), c.entry("shop a1", of("a"), shop))
+		first := c.takeKeys(10, "a1", "shop a1")[0]
+		c.fresh(c.entry("a2", of("a")), c.entry("shop a2", of("a"), shop))
+		c.takeKeys(10)
+		c.succeed(first)
+		c.takeKeys(10, "a2")
+	}},
 	{"the same resource of several destinations is delivered to each by itself", func(c *suite) {
 		c.fresh(c.entry("a1", to("x", "y"), of("a")), c.entry("a2", to("x", "y"), of("a")))
 		first := c.takeAll(wanted("x", "y"), "a1", "a1")

@@ -249,11 +249,11 @@ func (a *acceptance) query(ctx context.Context, db querier, number int64, c *col
 	sql := a.storing(number)
 	if c.group == nil && c.listed == nil && t.id == nil {
 		return db.Query(ctx, sql.plain, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
-			c.event, c.destination, c.hold, a.now, a.lease, c.header, c.body)
+			c.event, c.destination, c.hold, a.now, a.lease, c.rankKind, c.header, c.body)
 	}
 	return db.Query(ctx, sql.accept, c.id, c.source, c.key, c.kind, c.digest, c.received, c.resource, c.rank, c.vouched, c.unrouted,
 		c.event, c.destination, c.hold, c.group, a.now, a.lease,
-		t.id, t.source, t.logical, t.key, t.drop, c.listed, c.origin, c.header, c.body)
+		t.id, t.source, t.logical, t.key, t.drop, c.listed, c.origin, c.rankKind, c.header, c.body)
 }
 
 // earlier names the event that has the logical key of another. Zero: there is none.

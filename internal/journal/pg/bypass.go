@@ -10,8 +10,8 @@ import (
 // of the outcomes, which is that of all statements, and then the ordering groups.
 const bypassedSQL = `WITH ` + durable + `, outcome AS (
 	SELECT o.* FROM durable, unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::timestamptz[], $6::bigint[],
-		$7::bytea[], $8::text[], $9::bigint[])
-		AS o (event_id, destination, status, error, started_at, duration_us, answer, resource, rank)
+		$7::bytea[], $8::text[], $9::bigint[], $10::text[])
+		AS o (event_id, destination, status, error, started_at, duration_us, answer, resource, rank, rank_kind)
 ), open AS (
 	SELECT d.event_id, d.destination FROM {{.}}deliveries d
 	JOIN outcome o ON o.event_id = d.event_id AND o.destination = d.destination
@@ -37,19 +37,15 @@ const bypassedSQL = `WITH ` + durable + `, outcome AS (
 		event_id = CASE WHEN EXISTS (SELECT FROM ended e WHERE e.event_id = lanes.event_id
 			AND e.destination = lanes.destination) THEN NULL ELSE lanes.event_id END -- another one may have the turn
 )
-INSERT INTO {{.}}newest (destination, resource, rank, event_id)
-SELECT DISTINCT ON (destination, resource) destination, resource, rank, event_id
-FROM outcome o WHERE o.rank IS NOT NULL
-ORDER BY destination, resource, rank DESC
-ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id
-WHERE newest.rank < excluded.rank`
+` + raise + `WHERE o.rank IS NOT NULL
+` + raised
 
 // RecordBypassed implements [journal.Store].
 func (s *Store) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) error {
 	c := newOutcomeColumns(outcomes)
 	return s.retry(ctx, "recording what was delivered past the store", func() error {
 		_, err := s.pool.Exec(ctx, s.sql.bypassed, c.event, c.destination, c.status, c.text, c.started, c.duration,
-			c.answer, c.resource, c.rank)
+			c.answer, c.group, c.rank, c.rankKind)
 		return err
 	})
 }

@@ -18,8 +18,9 @@ type columns struct {
 	digest       [][]byte
 	header, body [][]byte
 	received     []time.Time
-	resource     []*string // these four end with the last entry that has one
+	resource     []*string // these five end with the last entry that has one
 	rank         []*int64
+	rankKind     []*string
 	unrouted     []*bool
 	listed       []*bool
 	// One element for each delivery.
@@ -60,7 +61,9 @@ func (c *columns) add(e *journal.Record) {
 	c.received = append(c.received, e.ReceivedAt)
 	c.vouched = append(c.vouched, e.Vouched)
 	c.resource = sparse(c.resource, at, orNull(&e.Resource))
-	c.rank = sparse(c.rank, at, orNull(&e.Rank))
+	if r := &e.Rank; !r.IsZero() {
+		c.rank, c.rankKind = sparse(c.rank, at, &r.N), sparse(c.rankKind, at, (*string)(&r.Kind))
+	}
 	if e.Unrouted() {
 		c.unrouted = sparse(c.unrouted, at, new(true))
 	}
@@ -69,7 +72,7 @@ func (c *columns) add(e *journal.Record) {
 	}
 	for _, d := range e.Destinations {
 		if slices.Contains(e.Ordered, d) {
-			c.group = sparse(c.group, len(c.event), &e.Resource)
+			c.group = sparse(c.group, len(c.event), new(e.Group()))
 		}
 		if origin := int16(e.Origin()); origin != 0 {
 			c.origin = sparse(c.origin, len(c.event), &origin)

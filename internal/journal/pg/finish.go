@@ -74,8 +74,9 @@ type outcomeColumns struct {
 	started     []time.Time
 	duration    []int64
 	answer      [][]byte
-	resource    []*string // these four end with the last outcome that has one
+	group       []*string // these five end with the last outcome that has one
 	rank        []*int64
+	rankKind    []*string
 	spared      []*bool
 	kind        []*string
 	reply       replyColumns
@@ -100,7 +101,7 @@ func newOutcomeColumns(outcomes []journal.Outcome) *outcomeColumns {
 // query records the outcomes.
 func (c *outcomeColumns) query(ctx context.Context, s *Store) (pgx.Rows, error) {
 	args := []any{c.n, c.event, c.destination, c.token, c.state,
-		c.due, c.status, c.text, c.started, c.duration, c.answer, c.resource, c.rank, c.spared, c.kind}
+		c.due, c.status, c.text, c.started, c.duration, c.answer, c.group, c.rank, c.rankKind, c.spared, c.kind}
 	if len(c.reply.n) == 0 {
 		return s.pool.Query(ctx, s.sql.finish, args...)
 	}
@@ -108,9 +109,9 @@ func (c *outcomeColumns) query(ctx context.Context, s *Store) (pgx.Rows, error) 
 }
 
 func (c *outcomeColumns) add(i int, o *journal.Outcome) {
-	if o.Rank != 0 {
-		c.resource = sparse(c.resource, len(c.n), &o.Resource)
-		c.rank = sparse(c.rank, len(c.n), &o.Rank)
+	if r := &o.Rank; !r.IsZero() {
+		c.group = sparse(c.group, len(c.n), &o.Group)
+		c.rank, c.rankKind = sparse(c.rank, len(c.n), &r.N), sparse(c.rankKind, len(c.n), orNull((*string)(&r.Kind)))
 	}
 	if o.Spared {
 		c.spared = sparse(c.spared, len(c.n), &o.Spared)

@@ -38,7 +38,7 @@ func lockGroup(t *testing.T, dsn string) *groupLock {
 		t.Fatal(err)
 	}
 	l := &groupLock{t, conn, tx}
-	l.exec(`SELECT FROM hookonce.lanes WHERE resource = 'a' FOR UPDATE`)
+	l.exec(`SELECT FROM hookonce.lanes WHERE resource = 'billing/a' FOR UPDATE`)
 	return l
 }
 
@@ -118,7 +118,7 @@ func TestAcceptWaitsForTheOrderingGroup(t *testing.T) {
 		ended <- err
 	}()
 	l.awaitWaiting(ended)
-	l.exec(`DELETE FROM hookonce.lanes WHERE resource = 'a'`)
+	l.exec(`DELETE FROM hookonce.lanes WHERE resource = 'billing/a'`)
 	l.exec("COMMIT")
 	if err := <-ended; err != nil {
 		t.Fatal(err)

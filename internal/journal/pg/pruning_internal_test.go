@@ -213,7 +213,7 @@ func TestPruning(t *testing.T) {
 	}{
 		"take": {s.sql.take, []any{now, now, "", int64(0), []string{"app"}, []int32{5}, []int64{0}, []bool{false}, 5}, "bodies_20260314"},
 		"finish": {s.sql.finish, []any{[]int32{0}, ids, []string{"app"}, []int64{1}, []string{"done"}, []*time.Time{nil}, []int32{200}, []string{""},
-			[]time.Time{now}, []int64{1}, [][]byte{nil}, []*string{nil}, []*int64{nil}, []*bool{nil}, []*string{nil}}, ""},
+			[]time.Time{now}, []int64{1}, [][]byte{nil}, []*string{nil}, []*int64{nil}, []*string{nil}, []*bool{nil}, []*string{nil}}, ""},
 		"history":  {s.in(attemptsSQL), []any{e.ID, 10}, "attempts_20260314"},
 		"size":     {s.in(sizeSQL), []any{e.ID}, "bodies_20260314"},
 		"list":     {list, nil, "bodies_20260314"},

@@ -135,7 +135,7 @@ func (s *Store) openDeliveries(ctx context.Context, tx pgx.Tx, ids []int64) (map
 	open := map[int64][]journal.Delivery{}
 	var d journal.Delivery
 	var due *time.Time
-	to := []any{&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Kind, &d.Status, &d.Forced, &d.Resource}
+	to := []any{&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Kind, &d.Status, &d.Forced, &d.Group}
 	err := each(ctx, tx, s.in(openDeliveriesSQL), []any{ids}, to, func() error {
 		d.Due = time.Time{}
 		if due != nil {

@@ -204,7 +204,7 @@ type deliveryColumns struct {
 func columnsOf(deliveries []journal.Delivery) (c deliveryColumns) {
 	for _, d := range deliveries {
 		c.event, c.token = append(c.event, d.EventID), append(c.token, d.Token)
-		c.destination, c.resource = append(c.destination, d.Destination), append(c.resource, d.Resource)
+		c.destination, c.resource = append(c.destination, d.Destination), append(c.resource, d.Group)
 		c.due = append(c.due, d.Due)
 	}
 	return c

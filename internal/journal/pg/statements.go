@@ -66,7 +66,7 @@ const finishSQL = finished + finishedRows
 const finishRepliesSQL = finished + `, replied AS (
 	INSERT INTO {{.}}answers (event_id, destination, status, header, body)
 	SELECT o.event_id, o.destination, r.status, r.header, r.body
-	FROM unnest($16::int[], $17::int[], $18::bytea[], $19::bytea[]) AS r (n, status, header, body)
+	FROM unnest($17::int[], $18::int[], $19::bytea[], $20::bytea[]) AS r (n, status, header, body)
 	JOIN outcome o ON o.n = r.n WHERE o.n IN (SELECT n FROM done)
 	ON CONFLICT (event_id, destination) DO UPDATE
 	SET status = excluded.status, header = excluded.header, body = excluded.body
@@ -78,9 +78,9 @@ SELECT n FROM applied`
 const finished = `WITH ` + durable + `, outcome AS (
 	SELECT o.* FROM durable, unnest($1::int[], $2::bigint[], $3::text[], $4::bigint[], $5::text[],
 		$6::timestamptz[], $7::int[], $8::text[], $9::timestamptz[], $10::bigint[], $11::bytea[],
-		$12::text[], $13::bigint[], $14::bool[], $15::text[])
+		$12::text[], $13::bigint[], $14::text[], $15::bool[], $16::text[])
 		AS o (n, event_id, destination, token, state, due_at, status, error, started_at, duration_us, answer,
-			resource, rank, spared, error_kind)
+			resource, rank, rank_kind, spared, error_kind)
 ), done AS (
 	DELETE FROM {{.}}deliveries d USING outcome o
 	WHERE d.event_id = o.event_id AND d.destination = o.destination
@@ -109,13 +109,21 @@ const finished = `WITH ` + durable + `, outcome AS (
 	GROUP BY o.destination, a.resource ORDER BY o.destination, a.resource
 	ON CONFLICT (destination, resource) DO UPDATE SET due_at = least(lanes.due_at, excluded.due_at), event_id = NULL
 ), raised AS (
-	INSERT INTO {{.}}newest (destination, resource, rank, event_id)
-	SELECT DISTINCT ON (destination, resource) destination, resource, rank, event_id
-	FROM outcome o WHERE o.state = 'done' AND o.rank IS NOT NULL AND o.n IN (SELECT n FROM done)
-	ORDER BY destination, resource, rank DESC
-	ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id
-	WHERE newest.rank < excluded.rank
+	` + raise + `WHERE o.state = 'done' AND o.rank IS NOT NULL AND o.n IN (SELECT n FROM done)
+	` + raised + `
 )`
+
+// raise records the ranks of outcomes o, and raised says of several in one ordering group that the highest counts, and what
+// becomes of the row that is there: a rank of another kind takes its place, because the two cannot be compared. See
+// [hookonce.Rank.Supersedes].
+const (
+	raise = `INSERT INTO {{.}}newest (destination, resource, rank, rank_kind, event_id)
+	SELECT DISTINCT ON (destination, resource) destination, resource, rank, rank_kind, event_id
+	FROM outcome o `
+	raised = `ORDER BY destination, resource, rank DESC
+	ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, rank_kind = excluded.rank_kind, event_id = excluded.event_id
+	WHERE newest.rank < excluded.rank OR newest.rank_kind <> excluded.rank_kind`
+)
 
 const pingSQL = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool`
 

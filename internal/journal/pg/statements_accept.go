@@ -4,14 +4,14 @@ package pg
 // the others. It does what acceptSQL does, and is faster where most
 // events are: the server sets up every part of a statement, those with nothing to do too.
 const plainSQL = `WITH ` + durable + `, won AS (
-	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted)
+	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted, rank_kind)
 	SELECT e.* FROM durable, unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::timestamptz[],
-		$7::text[], $8::bigint[], $9::smallint[], $10::bool[]) AS e
+		$7::text[], $8::bigint[], $9::smallint[], $10::bool[], $16::text[]) AS e
 	ON CONFLICT (source, key) DO NOTHING
 	RETURNING id
 ), stored AS (
 	INSERT INTO {{.}}bodies (event_id, header, body)
-	SELECT b.* FROM unnest($1::bigint[], $16::bytea[], $17::bytea[]) AS b (id, header, body)
+	SELECT b.* FROM unnest($1::bigint[], $17::bytea[], $18::bytea[]) AS b (id, header, body)
 	WHERE b.id IN (SELECT id FROM won)
 ), opened AS (
 	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at)
@@ -28,14 +28,14 @@ SELECT id, 0, '' FROM unnest($1::bigint[]) AS e (id) WHERE id NOT IN (SELECT id 
 // key, which is the order of the rows, then logical keys, then ordering groups. The bodies are the last parameter,
 // because pgx copies what it has encoded when more follows.
 const acceptSQL = `WITH ` + durable + `, won AS (
-	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted, listed)
+	INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted, listed, rank_kind)
 	SELECT e.* FROM durable, unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::timestamptz[],
-		$7::text[], $8::bigint[], $9::smallint[], $10::bool[], $22::bool[]) AS e
+		$7::text[], $8::bigint[], $9::smallint[], $10::bool[], $22::bool[], $24::text[]) AS e
 	ON CONFLICT (source, key) DO NOTHING
 	RETURNING id
 ), stored AS (
 	INSERT INTO {{.}}bodies (event_id, header, body)
-	SELECT b.* FROM unnest($1::bigint[], $24::bytea[], $25::bytea[]) AS b (id, header, body)
+	SELECT b.* FROM unnest($1::bigint[], $25::bytea[], $26::bytea[]) AS b (id, header, body)
 	WHERE b.id IN (SELECT id FROM won)
 ), logical AS (
 	SELECT l.* FROM unnest($17::bigint[], $18::text[], $19::text[], $20::text[], $21::bool[])

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -69,7 +70,7 @@ func (a *acceptance) one(w *writer, i int, e *journal.Record) error {
 		return nil
 	}
 	n, err := w.insertEvent.exec(e.ID, e.Source, orNull(e.Key), e.Type, nullIfEmpty(e.Digest), e.ReceivedAt.UnixMicro(),
-		orNull(e.Resource), orNull(e.Rank), int64(e.Vouched), orNull(e.Unrouted()), orNull(e.Listed))
+		orNull(e.Resource), rankOf(e.Rank), orNull(string(e.Rank.Kind)), int64(e.Vouched), orNull(e.Unrouted()), orNull(e.Listed))
 	switch {
 	case err != nil:
 		return err
@@ -99,14 +100,14 @@ func (a *acceptance) open(w *writer, e *journal.Record) error {
 		if slices.Contains(e.Hold, d) {
 			state, tries, due = "processing", 1, a.lease
 		}
-		var resource any
+		var group any
 		if slices.Contains(e.Ordered, d) {
-			resource = e.Resource
-			if _, err := w.openGroup.exec(d, e.Resource, a.now); err != nil {
+			group = e.Group()
+			if _, err := w.openGroup.exec(d, e.Group(), a.now); err != nil {
 				return err
 			}
 		}
-		if _, err := w.insertDelivery.exec(e.ID, d, state, tries, tries, due, resource, int64(e.Origin())); err != nil {
+		if _, err := w.insertDelivery.exec(e.ID, d, state, tries, tries, due, group, int64(e.Origin())); err != nil {
 			return err
 		}
 	}
@@ -219,6 +220,14 @@ func orNull[T comparable](v T) any {
 		return nil
 	}
 	return v
+}
+
+// rankOf is a rank's number, nil if there is none.
+func rankOf(r hookonce.Rank) any {
+	if r.IsZero() {
+		return nil
+	}
+	return r.N
 }
 
 // nullIfEmpty makes NULL of a digest that is none: one that is still to be supplied is told by that.

@@ -70,13 +70,13 @@ func (w *writer) finish(o *journal.Outcome) (applied bool, err error) {
 
 // ended does what follows from an outcome that applies.
 func (w *writer) ended(o *journal.Outcome) error {
-	if o.Resource != "" {
-		if _, err := w.freeGroup.exec(o.Destination, o.Resource, o.EventID, o.Started.UnixMicro()); err != nil {
+	if o.Group != "" {
+		if _, err := w.freeGroup.exec(o.Destination, o.Group, o.EventID, o.Started.UnixMicro()); err != nil {
 			return err
 		}
 	}
-	if o.State == journal.Done && o.Rank != 0 {
-		if _, err := w.raise.exec(o.Destination, o.Resource, o.Rank, o.EventID); err != nil {
+	if o.State == journal.Done && !o.Rank.IsZero() {
+		if _, err := w.raise.exec(o.Destination, o.Group, o.Rank.N, orNull(string(o.Rank.Kind)), o.EventID); err != nil {
 			return err
 		}
 	}

@@ -140,7 +140,7 @@ const openDeliveriesSQL = `SELECT event_id, destination, state, token, tries, du
 func (s *Store) openDeliveries(ctx context.Context, db reader, id int64) ([]journal.Delivery, error) {
 	return rows(ctx, db, s.in(openDeliveriesSQL), []any{id}, func(row scanner) (d journal.Delivery, err error) {
 		var due sql.NullInt64
-		err = row.Scan(&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Kind, &d.Status, &d.Forced, &d.Resource)
+		err = row.Scan(&d.EventID, &d.Destination, &d.State, &d.Token, &d.Tries, &due, &d.LastError, &d.Kind, &d.Status, &d.Forced, &d.Group)
 		if due.Valid {
 			d.Due = time.UnixMicro(due.Int64)
 		}

@@ -119,10 +119,10 @@ func (s *Store) candidates(ctx context.Context, q *search.Search, limit int) ([]
 
 // queue has the ordering group of a delivery looked at in time, if it has one.
 func (w *writer) queue(d journal.Delivery) error {
-	if d.Resource == "" {
+	if d.Group == "" {
 		return nil
 	}
-	_, err := w.openGroup.exec(d.Destination, d.Resource, d.Due.UnixMicro())
+	_, err := w.openGroup.exec(d.Destination, d.Group, d.Due.UnixMicro())
 	return err
 }
 
@@ -149,7 +149,7 @@ func (s *Store) create(w *writer, deliveries []journal.Delivery) error {
 		VALUES (?, ?, 'pending', ?, 0, ?, 1, nullif(?, ''), 2)`
 	return w.with(s.in(text), func(insert *stmt) error {
 		for _, d := range deliveries {
-			if _, err := insert.exec(d.EventID, d.Destination, d.Token, d.Due.UnixMicro(), d.Resource); err != nil {
+			if _, err := insert.exec(d.EventID, d.Destination, d.Token, d.Due.UnixMicro(), d.Group); err != nil {
 				return err
 			}
 			if err := w.queue(d); err != nil {

@@ -86,6 +86,10 @@ func fixture(t testing.TB) *journaltest.Fixture {
 				WHEN NEW.key = '%s' BEGIN SELECT raise(ABORT, 'refused'); END`, key))
 		},
 		DropBody: func(t testing.TB, id int64) { exec(t, `DELETE FROM hookonce_bodies WHERE event_id = ?`, id) },
+		RanksOfOlder: func(t testing.TB) {
+			exec(t, `UPDATE hookonce_newest SET resource = (SELECT resource FROM hookonce_events WHERE id = event_id), rank_kind = NULL`)
+			exec(t, `UPDATE hookonce_events SET rank_kind = NULL`)
+		},
 		Attempts: func(t testing.TB, id int64) []journal.Outcome { return attempts(t, beside(t, path), id) },
 		Rows:     func(t testing.TB, id int64) map[journal.Kind]int { return countRows(t, beside(t, path), id) },
 	}

@@ -1,10 +1,12 @@
 package sqlite
 
+import "github.com/hookonce/hookonce/internal/journal"
+
 // Tables keep the names that the schema gave them: lanes has the ordering groups, twins the logical duplicates,
 // sightings the duplicate receipts.
 
-const insertEventSQL = `INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, vouched, unrouted, listed)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, key) DO NOTHING`
+const insertEventSQL = `INSERT INTO {{.}}events (id, source, key, event_type, digest, received_at, resource, rank, rank_kind, vouched, unrouted, listed)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, key) DO NOTHING`
 
 const insertBodySQL = `INSERT INTO {{.}}bodies (event_id, header, body) VALUES (?, ?, ?)`
 
@@ -75,9 +77,9 @@ const leaseSQL = `UPDATE {{.}}deliveries SET state = 'processing', token = token
 
 // workSQL describes a leased delivery. ?3: whether to compare its rank.
 const workSQL = `SELECT d.token, d.tries, d.forced, d.origin, e.source, coalesce(e.key, ''), e.event_type, e.received_at,
-		coalesce(e.resource, ''), coalesce(e.rank, 0),
+		coalesce(e.resource, ''), coalesce(e.rank, 0), coalesce(e.rank_kind, ''),
 		?3 AND e.rank IS NOT NULL AND EXISTS (SELECT 1 FROM {{.}}newest n
-			WHERE n.destination = d.destination AND n.resource = e.resource AND n.rank > e.rank),
+			WHERE n.destination = d.destination AND ` + journal.NewerSQL + `),
 		coalesce((SELECT f.key FROM {{.}}twins t JOIN {{.}}twins f ON f.event_id = t.first
 			WHERE t.event_id = e.id AND t.first <> e.id), ''), e.vouched
 	FROM {{.}}deliveries d JOIN {{.}}events e ON e.id = d.event_id
@@ -103,9 +105,11 @@ const insertAttemptSQL = `INSERT INTO {{.}}attempts
 	(event_id, destination, token, outcome, status, error, started_at, duration_us, answer, error_kind)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-const raiseSQL = `INSERT INTO {{.}}newest (destination, resource, rank, event_id) VALUES (?, ?, ?, ?)
-	ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, event_id = excluded.event_id
-	WHERE rank < excluded.rank`
+// raiseSQL has a rank of another kind than the newest one take its place, because the two cannot be compared: see
+// [hookonce.Rank.Supersedes].
+const raiseSQL = `INSERT INTO {{.}}newest (destination, resource, rank, rank_kind, event_id) VALUES (?, ?, ?, ?, ?)
+	ON CONFLICT (destination, resource) DO UPDATE SET rank = excluded.rank, rank_kind = excluded.rank_kind, event_id = excluded.event_id
+	WHERE rank < excluded.rank OR rank_kind <> excluded.rank_kind`
 
 // endSQL ends a delivery whoever has it.
 const endSQL = `DELETE FROM {{.}}deliveries WHERE event_id = ? AND destination = ? RETURNING token, resource`

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -136,8 +137,9 @@ func (t *taking) describe(w *journal.Work, compare bool) error {
 		w.Origin = journal.Origin(row[3].(int64))
 		w.Source, w.Key, w.Type = row[4].(string), row[5].(string), row[6].(string)
 		w.ReceivedAt = time.UnixMicro(row[7].(int64))
-		w.Resource, w.Rank, w.Stale = row[8].(string), row[9].(int64), row[10].(int64) != 0
-		w.LogicalDuplicateKey, w.Vouched = row[11].(string), int16(row[12].(int64))
+		w.Resource, w.Rank = row[8].(string), hookonce.Rank{Kind: hookonce.RankKind(row[10].(string)), N: row[9].(int64)}
+		w.Stale = row[11].(int64) != 0
+		w.LogicalDuplicateKey, w.Vouched = row[12].(string), int16(row[13].(int64))
 		return nil
 	}, w.EventID, w.Destination, compare)
 }
