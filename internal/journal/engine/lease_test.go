@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,6 +111,27 @@ func TestLease_extendIsTriedAgain(t *testing.T) {
 			sleep(5 * time.Second)
 		}
 		other.idle()
+	})
+}
+
+// Law 6: what the store says only when its lease is over, because the machine stood still meanwhile, is
+// not handed out: somebody else may have it. It comes with its next lease.
+func TestLease_tooLateIsNotHandedOut(t *testing.T) {
+	var stoodStill atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(stoodStill.Load())) }
+	run(t, engine.Options{Now: now}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		r.finish(r.receive(), journal.Failed, time.Now().Add(time.Minute))
+		gate := r.fault.Block(journaltest.OpTake)
+		sleep(time.Minute)
+		<-gate.Arrived
+		stoodStill.Store(int64(time.Hour))
+		gate.Open()
+		r.idle()
+		sleep(time.Minute)
+		if w := r.receive(); w.Token != 3 || !r.Current(w.Held) {
+			t.Errorf("it came under token %d, and is ours: %v; want the third, after that of the try and that which was over", w.Token, r.Current(w.Held))
+		}
 	})
 }
 
