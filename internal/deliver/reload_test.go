@@ -212,7 +212,7 @@ func TestReload_oldAttemptsDoNotCount(t *testing.T) {
 	})
 }
 
-// Where a destination may be, and whom it has to prove itself to, holds from the next attempt on, and no connection
+// Where a destination may be, and what it has to prove, holds from the next attempt on, and no connection
 // that was made before is used.
 func TestReload_connectsAnew(t *testing.T) {
 	app := httptest.NewUnstartedServer(respond(200))
