@@ -54,7 +54,7 @@ func (a *api) missing(ctx context.Context, in *missingInput) (*answer[MissingLis
 		}
 		marks, err := a.opt.Records.Marks(ctx)
 		for _, m := range marks {
-			if m.Source == in.Name {
+			if m.Source == in.Name && !m.Through.After(m.Last.Ended) { // the mark of a source that begins is ahead
 				out.Body.Through = known(m.Through)
 			}
 		}

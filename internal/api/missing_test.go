@@ -49,6 +49,12 @@ func TestMissing(t *testing.T) {
 	if _, err := r.model.AdvanceMark(t.Context(), "billing", m.Token, journal.MarkAdvance{Lease: now, Through: now.Add(-time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
+	if got := r.get(path)["compared_through"]; got != nil { // the mark lies ahead, and no run has ended
+		t.Errorf("before a run has ended it is compared through %v", got)
+	}
+	if _, err := r.model.ReleaseMark(t.Context(), "billing", m.Token, journal.MarkResult{Ended: now}); err != nil {
+		t.Fatal(err)
+	}
 	if got := r.get(path)["compared_through"]; got != "2026-11-21T11:00:00Z" {
 		t.Errorf("it is compared through %v", got)
 	}

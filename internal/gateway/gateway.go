@@ -204,7 +204,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.overview = overview.New(g.overviewOptions())
 	g.alerting = alerting.New(g.alertingOptions())
 	g.tail = tail.New(g.store, g.opt.Now)
-	g.reconciling.ctx, g.reconciling.stop = context.WithCancelCause(context.Background())
+	g.prepareReconcile(ctx)
 	admin := g.adminMux(g.readiness, api.New(g.apiOptions()))
 	g.opened.Store(true)
 	g.serve(g.admin, admin)
@@ -436,6 +436,7 @@ func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
 		g.kept.discard(wired.opened)
 		return nil, err
 	}
+	g.reconciling.schedule.Observe(ctx)
 	for _, text := range next.Warnings {
 		g.opt.Logger.Warn(text)
 	}

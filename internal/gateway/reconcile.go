@@ -21,9 +21,10 @@ import (
 
 // reconciling compares sources with their senders' lists while a gateway runs. Nothing if it has not begun.
 type reconciling struct {
-	ctx  context.Context // of all that is under way, on the schedule or because somebody asked
-	stop context.CancelCauseFunc
-	done chan struct{} // closed when the schedule has ended; nil if it has not begun
+	ctx      context.Context // of all that is under way, on the schedule or because somebody asked
+	stop     context.CancelCauseFunc
+	schedule *schedule.Schedule
+	done     chan struct{} // closed when the schedule has ended; nil if it has not begun
 }
 
 // planReconcile turns what a source says of its sender's list into a source of the schedule.
@@ -44,20 +45,26 @@ func (p *plan) planReconcile(s *config.Source) error {
 	return nil
 }
 
-// reconcile begins to compare. A reload counts from the next run on.
-func (g *Gateway) reconcile() {
+// prepareReconcile makes what compares. What is observed from the start on is on record then.
+func (g *Gateway) prepareReconcile(ctx context.Context) {
+	g.reconciling.ctx, g.reconciling.stop = context.WithCancelCause(context.Background())
 	o := schedule.Options{
 		Store: g.store, Ledger: onRecord{g.known}, Sources: g.reconciled, Transport: senders{g},
-		Found: g.foundMissing, Now: g.opt.Now, Logger: g.opt.strange, Registerer: g.opt.Registry,
+		Found: g.foundMissing, Skipped: g.skipped, Now: g.opt.Now, Logger: g.opt.strange, Registerer: g.opt.Registry,
 	}
 	if g.cells.Cells != nil {
 		o.Missing = g.store.Missing
 	}
-	compare := schedule.New(o)
+	g.reconciling.schedule = schedule.New(o)
+	g.reconciling.schedule.Observe(ctx)
+}
+
+// reconcile begins to compare. A reload counts from the next run on.
+func (g *Gateway) reconcile() {
 	g.reconciling.done = make(chan struct{})
 	go func() {
 		defer close(g.reconciling.done)
-		compare.Run(g.reconciling.ctx)
+		g.reconciling.schedule.Run(g.reconciling.ctx)
 	}()
 }
 
@@ -72,6 +79,15 @@ func (g *Gateway) foundMissing(ctx context.Context, source string, n schedule.Ne
 		}
 		cancel()
 	}
+}
+
+// skipped puts on record that nobody compares what was made while a source was observed.
+func (g *Gateway) skipped(ctx context.Context, source string, from, until time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, auditTime)
+	defer cancel()
+	reason := fmt.Sprintf("not compared: what its sender made from %s to %s, because requests went past the gateway (mode: observe)",
+		from.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
+	return g.store.RecordAudit(ctx, journal.Audit{At: g.opt.Now(), By: "the gateway", Action: journal.ActionReconcile, Filter: source, Reason: reason})
 }
 
 // auditTime is how long putting an entry into the audit log may take.
@@ -103,7 +119,7 @@ func (r *reconciling) close() {
 	}
 }
 
-// reconciled returns the sources that are compared.
+// reconciled returns the sources that are compared, and those that are observed, so that nobody compares them.
 func (g *Gateway) reconciled() []schedule.Source {
 	w := g.wired.Load()
 	sources := make([]schedule.Source, len(w.reconciled))
@@ -116,6 +132,9 @@ func (g *Gateway) reconciled() []schedule.Source {
 		if w.stored[s.Name] {
 			sources[i].Ingest = g.ingestListed
 		}
+	}
+	for i := range w.observed {
+		sources = append(sources, schedule.Source{Name: w.observed[i].Name, Observed: true})
 	}
 	return sources
 }

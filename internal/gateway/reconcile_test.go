@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +118,68 @@ func TestReconcileIsReloaded(t *testing.T) {
 		}
 		if text := e.log.String(); strings.Contains(text, other) || strings.Contains(text, reconciletest.Token) {
 			t.Errorf("a token is in the log:\n%s", text)
+		}
+	})
+}
+
+// What went past the gateway while its source was observed is not on record, and is neither stored nor asked for again when the
+// source is compared again, after a reload or a start. That it is not compared is in the audit log.
+func TestObservedIsNotRecovered(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		for action, restart := range map[string]bool{config.Ingest: false, config.Redeliver: true} {
+			sink := newSink(t)
+			l, s := newLister(t, sink.URL)
+			s.Name = "billing-" + action
+			compared(&s, reconciletest.Token, action)
+			cfg := configured(store, "")
+			cfg.Sources = []config.Source{s}
+			var passed atomic.Int64
+			now := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+			e := startEditedAt(t, cfg, now)
+			for range 2 { // the first run is over
+				l.awaitToken(t, reconciletest.Token)
+			}
+			e.edit(func(cfg *config.Config) {
+				cfg.Sources[0].Mode, cfg.Sources[0].Reconcile = config.Observe, config.Reconcile{}
+			})
+			l.make("evt_observed")
+			if r, err := post(t, client(t), e.Gateway, s, reconciletest.Entry{ID: "evt_observed"}.Body()); err != nil || r.status != http.StatusOK {
+				t.Fatalf("answered %+v, %v", r, err)
+			}
+			sink.awaitIDs(t, []string{"evt_observed"})
+
+			if restart {
+				closeNow(t, e.Gateway)
+				e = startEditedAt(t, cfg, now)
+			} else {
+				e.edit(func(cfg *config.Config) {
+					cfg.Sources[0].Mode = config.Async
+					compared(&cfg.Sources[0], reconciletest.Token, action)
+				})
+			}
+			select { // of a run before
+			case <-l.asked:
+			default:
+			}
+			e.awaitLog("is compared again")
+			passed.Store(int64(2 * time.Minute))
+			for range 2 { // the first run is over
+				l.awaitToken(t, reconciletest.Token)
+			}
+			known, err := e.store.Known(t.Context(), s.Name, []string{"evt_observed"})
+			if err != nil || len(known) > 0 || len(l.Resent()) > 0 {
+				t.Errorf("%s: stored is %v, asked for again %q, %v", action, known, l.Resent(), err)
+			}
+			audits, err := e.store.Audits(t.Context(), 0, 10)
+			if err != nil || !slices.ContainsFunc(audits, func(a journal.Audit) bool {
+				return a.By == "the gateway" && a.Action == journal.ActionReconcile && a.Filter == s.Name && strings.HasPrefix(a.Reason, "not compared: ")
+			}) {
+				t.Errorf("%s: the audit log has %+v, %v", action, audits, err)
+			}
+			closeNow(t, e.Gateway)
+			if n := sink.seen["evt_observed"]; n != 1 {
+				t.Errorf("%s: the application has it %d times", action, n)
+			}
 		}
 	})
 }

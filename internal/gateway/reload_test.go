@@ -34,11 +34,16 @@ type edited struct {
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
+	more chan struct{} // that something was written
 }
 
 func (l *logged) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
 	return l.text.Write(p)
 }
 
@@ -51,19 +56,38 @@ func (l *logged) String() string {
 // startEdited starts a gateway that is closed when the test ends.
 func startEdited(t *testing.T, cfg *config.Config) *edited {
 	t.Helper()
-	e := &edited{t: t, log: new(logged)}
+	return startEditedAt(t, cfg, nil)
+}
+
+// startEditedAt starts one with a clock; nil: that of the system.
+func startEditedAt(t *testing.T, cfg *config.Config, now func() time.Time) *edited {
+	t.Helper()
+	e := &edited{t: t, log: &logged{more: make(chan struct{}, 1)}}
 	level := new(slog.LevelVar)
 	var err error
 	e.Gateway, err = Start(t.Context(), cfg, Options{
 		Load:   func() (*config.Config, error) { return e.next.Load(), nil },
 		Level:  level,
 		Logger: slog.New(slog.NewTextHandler(e.log, &slog.HandlerOptions{Level: level})),
+		Now:    now,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeNow(t, e.Gateway) })
 	return e
+}
+
+// awaitLog waits until the log has a text.
+func (e *edited) awaitLog(text string) {
+	e.t.Helper()
+	for late := time.After(patience); !strings.Contains(e.log.String(), text); {
+		select {
+		case <-e.log.more:
+		case <-late:
+			e.t.Fatalf("the log does not say %q:\n%s", text, e.log)
+		}
+	}
 }
 
 // edit reloads with a copy of what runs, changed.

@@ -22,6 +22,10 @@ var (
 // compare does one run, if nobody else does.
 func (s *Schedule) compare(ctx context.Context, src Source) {
 	now := s.opt.Now()
+	if src.Observed {
+		s.keep(ctx, src.Name, now)
+		return
+	}
 	s.later(src.Name, now.Add(min(src.Every, tryAgain))) // whatever comes of it: the mark says more then
 	ask, cancel := context.WithTimeout(ctx, askTime)
 	mark, taken, err := s.opt.Store.TakeMark(ask, src.Name, s.holder, now, now.Add(leaseTime))
@@ -37,6 +41,9 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 		return
 	case mark.Through.IsZero():
 		s.begin(ctx, src, mark, now)
+		return
+	case wasObserved(mark):
+		s.beginAnew(ctx, src, mark, now)
 		return
 	}
 	run, stop := context.WithCancelCause(ctx)
@@ -66,10 +73,21 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 // begin marks the beginning of a source that was never compared. What was made before is never asked about, because the source may
 // not have existed then, and somebody else may have done the work: so the mark is as far ahead as runs reach back.
 func (s *Schedule) begin(ctx context.Context, src Source, mark journal.Mark, now time.Time) {
-	if s.advance(ctx, src.Name, mark.Token, journal.MarkAdvance{Through: now.Add(overlap), Lease: now.Add(leaseTime)}) {
+	if s.beginAt(ctx, src.Name, mark, now, now) {
 		s.opt.Logger.Info("reconcile: a source is compared with its sender's list from now on; what was before, hookonce reconcile finds", "source", src.Name)
 	}
-	s.release(ctx, src.Name, mark.Token, journal.MarkResult{Ended: now})
+}
+
+// beginAt has the mark of a source lie where nothing that was made before a time is asked about, and gives it back. It reports whether
+// that is on record.
+func (s *Schedule) beginAt(ctx context.Context, source string, mark journal.Mark, at, now time.Time) bool {
+	last := mark.Last // of an observation, which is on record until the mark has passed it
+	begun := s.advance(ctx, source, mark.Token, journal.MarkAdvance{Through: at.Add(overlap), Lease: now.Add(leaseTime)})
+	if begun {
+		last = journal.MarkResult{Ended: now}
+	}
+	s.release(ctx, source, mark.Token, last)
+	return begun
 }
 
 // since is where a run begins: a little before where the last one ended, and not before keys are remembered, nor where they may be

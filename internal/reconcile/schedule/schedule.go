@@ -26,6 +26,7 @@ const (
 	askTime   = 5 * time.Second  // for one word with the store
 	overlap   = 10 * time.Minute // that is read again, because lists show some events late
 	tryAgain  = time.Minute      // after a failure, at least
+	ahead     = time.Minute      // that a sender's clock may be, so that its list has what was made before some event as made after it
 	insist    = 24 * time.Hour   // for so long what could not be recovered, or was asked for and has not come, is tried again
 	maxLines  = 20               // events of one run that the log names
 
@@ -53,6 +54,10 @@ type Source struct {
 	Ingest    func(context.Context, hookonce.Event) (stored bool, err error)
 	// Refused is as in [reconcile.Options].
 	Refused func(context.Context, []string) (map[string]string, error)
+
+	// Observed says that requests of the source go past the gateway, which has no record of them. It is not compared then, by no
+	// gateway on the store, and what was made until that is over never will be. Nothing else but the name counts.
+	Observed bool
 }
 
 // Marks is what a [Schedule] needs of a store. See [journal.Reconciler].
@@ -74,6 +79,9 @@ type Options struct {
 	Missing func(ctx context.Context, q journal.MissingQuery) ([]journal.MissingEvent, error)
 	// Found is told of a run that found, recovered or could not recover something. Nil: nobody is.
 	Found func(ctx context.Context, source string, n News)
+	// Skipped puts on record that of a source nothing is compared that was made between two times, because it was observed. What it
+	// could not put on record is not passed over yet. Nil: it is only logged.
+	Skipped func(ctx context.Context, source string, from, until time.Time) error
 	// Transport carries the requests. Default: [http.DefaultTransport].
 	Transport http.RoundTripper
 	Now       func() time.Time
@@ -91,18 +99,22 @@ type Schedule struct {
 	mu   sync.Mutex
 	next map[string]time.Time // when a source is looked at again
 	busy map[string]bool
-	told map[string]told // by source
+	told map[string]told         // by source
+	kept map[string]journal.Mark // of sources that are observed, as this process took them last
 }
 
 // New returns a schedule that has not begun.
 func New(o Options) *Schedule {
-	return &Schedule{opt: o, holder: rand.Text(), metrics: newMetrics(o.Registerer), next: map[string]time.Time{}, busy: map[string]bool{}, told: map[string]told{}}
+	return &Schedule{opt: o, holder: rand.Text(), metrics: newMetrics(o.Registerer), next: map[string]time.Time{}, busy: map[string]bool{}, told: map[string]told{}, kept: map[string]journal.Mark{}}
 }
 
 // Run compares until ctx ends, and returns when nothing is under way any more.
 func (s *Schedule) Run(ctx context.Context) {
 	var under sync.WaitGroup
-	defer under.Wait()
+	defer func() {
+		under.Wait()
+		s.giveBack(ctx)
+	}()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -125,8 +137,10 @@ func (s *Schedule) due(ctx context.Context) (due []Source) {
 	now := s.opt.Now()
 	s.mu.Lock()
 	for _, src := range s.opt.Sources() {
-		s.metrics.begin(src.Name)
-		if !s.busy[src.Name] && !now.Before(s.next[src.Name]) {
+		if !src.Observed {
+			s.metrics.begin(src.Name)
+		}
+		if !s.busy[src.Name] && (src.Observed || !now.Before(s.next[src.Name])) {
 			due = append(due, src)
 		}
 	}
@@ -150,12 +164,19 @@ func (s *Schedule) due(ctx context.Context) (due []Source) {
 	left := due[:0]
 	for _, src := range due {
 		m := by[src.Name]
+		if src.Observed {
+			if s.mustKeep(m, now) {
+				s.busy[src.Name] = true
+				left = append(left, src)
+			}
+			continue
+		}
 		s.metrics.standing(src.Name, m)
 		soon := now.Add(tryAgain) // what is configured, or who is at it, may be another by then
 		switch again := src.again(m); {
 		case now.Before(again):
 			s.next[src.Name] = earlier(again, soon)
-		case m.Holder != "" && now.Before(m.Lease):
+		case m.Holder != "" && m.Holder != s.holder && now.Before(m.Lease):
 			s.next[src.Name] = earlier(m.Lease, soon)
 		default:
 			s.busy[src.Name] = true
@@ -179,13 +200,21 @@ func (s *Schedule) later(source string, until time.Time) {
 }
 
 // again is when a source is due by what its mark says. After a failure it is sooner than after success, so that a sender's bad
-// minute does not cost a period, and each failure makes the wait longer: it is a share of the time that is not compared.
+// minute does not cost a period, and each failure makes the wait longer: it is a share of the time that is not compared. Nothing is
+// compared before runs begin.
 func (src *Source) again(m journal.Mark) time.Time {
+	if wasObserved(m) {
+		return time.Time{} // what is made from then on is compared again
+	}
 	wait := src.Every
 	if m.Last.Error != "" {
 		wait = min(wait, max(tryAgain, m.Last.Ended.Sub(m.Through)/8))
 	}
-	return m.Last.Ended.Add(wait)
+	again := m.Last.Ended.Add(wait)
+	if begins := m.Through.Add(-overlap); begins.After(again) {
+		return begins
+	}
+	return again
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -39,6 +39,9 @@ type world struct {
 	store  *journaltest.Faulty
 	found  []News
 
+	skipped   [][2]time.Time // what was passed over
+	unwritten error          // of who puts that on record
+
 	mu     sync.Mutex
 	source Source
 	known  map[string]bool
@@ -75,13 +78,26 @@ type gateway struct {
 
 // start starts a gateway, which the end of the test stops.
 func (w *world) start() *gateway {
+	return w.startWith(func() Source {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.source
+	})
+}
+
+// startWith starts a gateway with a source of its own.
+func (w *world) startWith(source func() Source) *gateway {
 	g := &gateway{metrics: prometheus.NewRegistry()}
 	o := Options{
 		Store: w.store, Ledger: w, Transport: w.server, Now: time.Now, Registerer: g.metrics, Logger: slog.New(slog.NewTextHandler(w, nil)),
-		Sources: func() []Source {
+		Sources: func() []Source { return []Source{source()} },
+		Skipped: func(_ context.Context, source string, from, until time.Time) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return []Source{w.source}
+			if w.unwritten == nil {
+				w.skipped = append(w.skipped, [2]time.Time{from, until})
+			}
+			return w.unwritten
 		},
 		Found: func(_ context.Context, source string, n News) {
 			w.mu.Lock()
