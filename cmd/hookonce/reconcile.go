@@ -35,8 +35,8 @@ operator: an operator's token of the configuration, or HOOKONCE_ADMIN_TOKEN. Why
 if it came, is known to gateways that run. Both are asked of the one that the configuration's admin names, or of
 --admin.
 
-What is on record under another source, from before this one had any event, is left alone: the source may have been
-renamed. --really has it sent again or stored all the same.
+What is on record under another source of the same provider is left alone: the source may have been renamed. If that
+was before this one had any event, nothing is done at all. --really has it sent again or stored all the same.
 
 With --provider the question is put for a program that uses the library, without a gateway: --store has its claims,
 --source is the name that it claims under, and --token is that of the sender's API. It also lists what arrived and is
@@ -236,6 +236,7 @@ func printReconciled(w *env, r *reconcile.Report, brokenOff bool) {
 		{"stored", r.Stored, "were stored and are delivered"},
 		{"arrived", r.Arrived, "came by themselves meanwhile"},
 		{"elsewhere", r.Elsewhere, "belong to another cell: compare there"},
+		{"held", r.Held, "are on record under another source, and nothing was done about them"},
 		{"failed", r.Failed, "could not be recovered"},
 	} {
 		if count.n > 0 || count.about == "" {

@@ -72,8 +72,8 @@ func (o *claimsOf) run(w *env, c *cobra.Command, ask *gateway.Comparison, asJSON
 	defer end()
 	opts.Ledger, opts.Log = claims{store}, newLogger(w, cfg, cfg.LogLevel)
 	if !ask.Really {
-		opts.Hold = func(ctx context.Context, missing []reconcile.Missing) error {
-			return claims{store}.renamed(ctx, ask.Source, missing)
+		opts.Hold = func(ctx context.Context, missing []reconcile.Missing) (map[string]string, error) {
+			return nil, claims{store}.renamed(ctx, ask.Source, missing)
 		}
 	}
 	return tellReconciled(ctx, w, asJSON, func(show func(reconcile.Progress)) (*reconcile.Report, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -192,8 +193,9 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, store journ
 		opts.Ingest = ingest
 	}
 	if !c.Really {
-		opts.Hold = func(ctx context.Context, missing []reconcile.Missing) error {
-			return p.renamed(ctx, store, s.Name, missing)
+		opts.Hold = func(ctx context.Context, missing []reconcile.Missing) (map[string]string, error) {
+			found, err := p.underOthers(ctx, store, known, s.Name, missing)
+			return held(found), cmp.Or(err, p.renamed(ctx, store, s.Name, found, len(missing)))
 		}
 	}
 	var unknown error
@@ -211,31 +213,85 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, store journ
 	return r, err
 }
 
-// renamed refuses to do something about events that are on record under another source, which had them when this one had none yet:
-// it is likely to be the same source under its old name. A source of another provider can have the same keys by chance.
-func (p *plan) renamed(ctx context.Context, store journal.Reconciler, source string, missing []reconcile.Missing) error {
+// underOthers returns where missing events are on record under other sources of the same sender: under the name that this one has had,
+// or has had in between. What came under it would be delivered a second time, because a key belongs to its source. A source of another
+// provider can have the same keys by chance.
+func (p *plan) underOthers(ctx context.Context, store journal.Reconciler, known knower, source string, missing []reconcile.Missing) (map[string]journal.Elsewhere, error) {
 	keys := make([]string, len(missing))
 	for i := range missing {
 		keys[i] = missing[i].Key
 	}
-	elsewhere, err := store.KnownElsewhere(ctx, source, keys)
-	if err != nil {
-		return fmt.Errorf("looking for them under other sources: %w", err)
+	found, err := store.KnownElsewhere(ctx, source, keys)
+	if err == nil && p.cell.name != "" {
+		err = p.underOthersAnywhere(ctx, store, known, source, keys, found)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for them under other sources: %w", err)
+	}
+	maps.DeleteFunc(found, func(_ string, e journal.Elsewhere) bool { return !p.sameSender(source, e.Source) })
+	return found, nil
+}
+
+// underOthersAnywhere adds what other cells have: the same key under another name may belong to another cell. Asked about are the
+// sources that are configured, and those that ever were compared.
+func (p *plan) underOthersAnywhere(ctx context.Context, store journal.Reconciler, known knower, source string, keys []string, found map[string]journal.Elsewhere) error {
+	marks, err := store.Marks(ctx)
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for i := range marks {
+		names[marks[i].Source] = true
+	}
+	for i := range p.cfg.Sources {
+		names[p.cfg.Sources[i].Name] = true
+	}
+	for name := range names {
+		if name == source || !p.sameSender(source, name) {
+			continue
+		}
+		has, err := known(ctx, name, keys)
+		if err != nil {
+			return err
+		}
+		for key, k := range has {
+			if k.ReceivedAt.After(found[key].ReceivedAt) {
+				found[key] = journal.Elsewhere{Source: name, ReceivedAt: k.ReceivedAt}
+			}
+		}
+	}
+	return nil
+}
+
+// sameSender reports whether the events of two sources may be of one sender. Of one that is not configured nobody knows.
+func (p *plan) sameSender(source, other string) bool {
 	of := map[string]string{}
 	for i := range p.cfg.Sources {
 		of[p.cfg.Sources[i].Name] = p.cfg.Sources[i].Provider
 	}
+	provider, configured := of[other]
+	return !configured || provider == of[source]
+}
+
+// held says why nothing is done about events that another source has.
+func held(found map[string]journal.Elsewhere) map[string]string {
+	why := map[string]string{}
+	for key, e := range found {
+		why[key] = fmt.Sprintf("on record under %s, received at %s", e.Source, e.ReceivedAt.UTC().Format(time.RFC3339))
+	}
+	return why
+}
+
+// renamed refuses to do something about any event where some of those that are missing are on record under another source, which had them
+// when this one had none yet: it is likely to be the same source under its old name.
+func (p *plan) renamed(ctx context.Context, store journal.Reconciler, source string, found map[string]journal.Elsewhere, missing int) error {
 	var last journal.Elsewhere
-	count := 0
-	for _, e := range elsewhere {
-		if provider, configured := of[e.Source]; configured && provider != of[source] {
-			continue
-		}
-		if count++; e.ReceivedAt.After(last.ReceivedAt) {
+	for _, e := range found {
+		if e.ReceivedAt.After(last.ReceivedAt) {
 			last = e
 		}
 	}
+	count := len(found)
 	if count == 0 {
 		return nil
 	}
@@ -243,7 +299,7 @@ func (p *plan) renamed(ctx context.Context, store journal.Reconciler, source str
 		return err
 	}
 	return fmt.Errorf("%w: %d of %d events that are missing at %s are on record under %s, the last of them received at %s, and %s has none from before; if it is the same source under a new name, choose --since after that; else say --really",
-		ErrRenamed, count, len(missing), source, last.Source, last.ReceivedAt.UTC().Format(time.RFC3339), source)
+		ErrRenamed, count, missing, source, last.Source, last.ReceivedAt.UTC().Format(time.RFC3339), source)
 }
 
 // comparable returns a source that can be compared, or says why it cannot.

@@ -129,6 +129,10 @@ func (g *Gateway) reconciled() []schedule.Source {
 			last, _ := g.handler.Refusals().Of(s.Name)
 			return refused(last, keys), nil
 		}
+		sources[i].Hold = func(ctx context.Context, missing []reconcile.Missing) (map[string]string, error) {
+			found, err := w.underOthers(ctx, g.store, g.known, s.Name, missing)
+			return held(found), err
+		}
 		if w.stored[s.Name] {
 			sources[i].Ingest = g.ingestListed
 		}

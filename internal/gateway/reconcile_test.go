@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
@@ -179,6 +180,60 @@ func TestObservedIsNotRecovered(t *testing.T) {
 			closeNow(t, e.Gateway)
 			if n := sink.seen["evt_observed"]; n != 1 {
 				t.Errorf("%s: the application has it %d times", action, n)
+			}
+		}
+	})
+}
+
+// What arrived under another name of the source, which it had in between or has had before, is not taken for lost under this one: it is
+// reported, and nothing is done about it, unless somebody insists. What is nowhere on record is recovered.
+func TestNamedBackIsNotRecovered(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		sink := newSink(t)
+		l, s := newLister(t, sink.URL)
+		compared(&s, reconciletest.Token, config.Ingest)
+		cfg := configured(store, "")
+		cfg.Sources = []config.Source{s}
+		e := startEdited(t, cfg)
+		l.awaitToken(t, reconciletest.Token)
+		l.make("evt_first")
+		sink.awaitIDs(t, []string{"evt_first"})
+
+		s.Name = "payments"
+		e.edit(func(cfg *config.Config) { cfg.Sources[0].Name = s.Name })
+		if r, err := post(t, client(t), e.Gateway, s, reconciletest.Entry{ID: "evt_between"}.Body()); err != nil || r.status != http.StatusOK {
+			t.Fatalf("answered %+v, %v", r, err)
+		}
+		l.make("evt_between")
+		sink.awaitIDs(t, []string{"evt_first", "evt_between"})
+
+		e.edit(func(cfg *config.Config) { cfg.Sources[0].Name = "billing" })
+		l.make("evt_last")
+		sink.awaitIDs(t, []string{"evt_first", "evt_between", "evt_last"})
+		for range 2 { // the run is over
+			l.awaitToken(t, reconciletest.Token)
+		}
+		e.edit(func(cfg *config.Config) { cfg.Sources[0].Reconcile.Every = 0 })
+		since := api.Comparison{Since: time.Now().Add(-time.Hour), Action: config.Ingest}
+		report, err := e.compareAsked(t.Context(), "ann", "billing", since)
+		for late := time.Now().Add(patience); err != nil && time.Now().Before(late); pause(5) { // the last run of the gateway's own
+			report, err = e.compareAsked(t.Context(), "ann", "billing", since)
+		}
+		if err != nil || report.Held != 1 || report.Stored != 0 || report.Missing != 1 {
+			t.Errorf("somebody who asked is told %+v, %v", report, err)
+		}
+		known, err := e.store.Known(t.Context(), "billing", []string{"evt_first", "evt_between", "evt_last"})
+		if _, doubled := known["evt_between"]; err != nil || doubled || len(known) != 2 {
+			t.Errorf("on record are %v, %v", known, err)
+		}
+		missing, err := e.store.Missing(t.Context(), journal.MissingQuery{Source: "billing", Now: time.Now(), Limit: 10})
+		if err != nil || len(missing) != 1 || missing[0].Key != "evt_between" || !strings.Contains(missing[0].Why, "on record under payments") {
+			t.Errorf("missing are %+v, %v", missing, err)
+		}
+		closeNow(t, e.Gateway)
+		for _, id := range []string{"evt_first", "evt_between", "evt_last"} {
+			if n := sink.seen[id]; n != 1 {
+				t.Errorf("the application has %s %d times", id, n)
 			}
 		}
 	})

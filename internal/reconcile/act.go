@@ -23,9 +23,11 @@ func (r *run) act(ctx context.Context, p *pending) {
 	if r.stopped = cmp.Or(r.stopped, ctx.Err()); r.stopped != nil || !r.acts() {
 		return
 	}
-	if r.opts.Redeliver {
+	switch {
+	case p.missing.Outcome == Held:
+	case r.opts.Redeliver:
 		r.stopped = r.redeliver(ctx, p)
-	} else {
+	default:
 		r.stopped = r.store(ctx, p)
 	}
 	r.done++
@@ -44,6 +46,8 @@ func (r *run) count(m *Missing) {
 		r.report.Arrived++
 	case Elsewhere:
 		r.report.Elsewhere++
+	case Held:
+		r.report.Held++
 	case Failed:
 		r.report.Failed++
 		if r.report.Failures == nil {

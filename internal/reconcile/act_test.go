@@ -263,6 +263,29 @@ func TestIngestElsewhere(t *testing.T) {
 	})
 }
 
+// Nothing is done about what is held, whatever was asked for, and the rest is recovered.
+func TestHeld(t *testing.T) {
+	for _, redeliver := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, &reconciletest.Server{})
+			w.server.Add(entries(3)...)
+			if w.opts.Redeliver = redeliver; !redeliver {
+				w.opts.Ingest = w.ledger.ingest
+			}
+			w.opts.Hold = func(context.Context, []reconcile.Missing) (map[string]string, error) {
+				return map[string]string{"evt_001": "on record under another name"}, nil
+			}
+			r := w.mustRun()
+			if r.Missing != 3 || r.Held != 1 || r.Stored+r.Redelivered != 2 || r.Events[1].Outcome != reconcile.Held || r.Events[1].Why != "on record under another name" {
+				t.Errorf("%+v", r)
+			}
+			if n := len(w.server.Resent()); redeliver && n != 2 {
+				t.Errorf("%d were asked for again", n)
+			}
+		})
+	}
+}
+
 // TestIngestFails goes on with the others.
 func TestIngestFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

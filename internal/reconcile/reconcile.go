@@ -70,9 +70,10 @@ type Options struct {
 	// Refused says why requests were refused that would have had one of the keys, as far as that is remembered. Nil: nobody
 	// knows. At most [MaxKeys] keys.
 	Refused func(ctx context.Context, keys []string) (map[string]string, error)
-	// Hold is asked before anything is done about missing events, at most [MaxKeys] at a time. Its error ends that: nothing is sent
-	// again or stored from then on. Nil: nothing holds it up.
-	Hold func(ctx context.Context, missing []Missing) error
+	// Hold is asked before anything is done about missing events, at most [MaxKeys] at a time. It says why nothing is to be done about
+	// some of them, by their keys: they are [Held]. Its error ends the doing: nothing is sent again or stored from then on. Nil: nothing
+	// holds it up.
+	Hold func(ctx context.Context, missing []Missing) (why map[string]string, err error)
 	// Redeliver has missing events sent again by the sender.
 	Redeliver bool
 	// Ingest stores a missing event as one that was listed, and reports whether it did: false if its key is on record by now.
@@ -185,6 +186,8 @@ const (
 	Arrived Outcome = "arrived"
 	// Elsewhere: it belongs to another cell, where it is missing as well, and was not stored: see Why.
 	Elsewhere Outcome = "elsewhere"
+	// Held: nothing is done about it, see Why.
+	Held Outcome = "held"
 	// Failed: see Why.
 	Failed Outcome = "failed"
 )
@@ -237,11 +240,12 @@ type Report struct {
 	Events      []Missing `json:"events"`
 	Undelivered []Missing `json:"undelivered,omitempty"`
 
-	// Redelivered, Stored, Arrived, Elsewhere and Failed count outcomes, and Failures the reasons of those that failed, fifty of them at most.
+	// Redelivered, Stored, Arrived, Elsewhere, Held and Failed count outcomes, and Failures the reasons of those that failed, fifty of them at most.
 	Redelivered int            `json:"redelivered,omitempty"`
 	Stored      int            `json:"stored,omitempty"`
 	Arrived     int            `json:"arrived,omitempty"`
 	Elsewhere   int            `json:"elsewhere,omitempty"`
+	Held        int            `json:"held,omitempty"`
 	Failed      int            `json:"failed,omitempty"`
 	Failures    map[string]int `json:"failures,omitempty"`
 }

@@ -384,8 +384,11 @@ func (r *run) secondLook(ctx context.Context, some []*pending) error {
 	if err != nil {
 		return err
 	}
-	r.hold(ctx, missing, refused)
+	held := r.hold(ctx, missing, refused)
 	for _, p := range missing {
+		if why, is := held[p.missing.Key]; is {
+			p.missing.Outcome, p.missing.Why = Held, why
+		}
 		r.report.Missing++
 		if p.missing.Refused = refused[p.missing.Key]; p.missing.Refused != "" {
 			r.report.Refused++
@@ -398,17 +401,18 @@ func (r *run) secondLook(ctx context.Context, some []*pending) error {
 	return nil
 }
 
-// hold asks whether something may be done about what is missing.
-func (r *run) hold(ctx context.Context, missing []*pending, refused map[string]string) {
+// hold asks whether something may be done about what is missing, and returns why not, by key.
+func (r *run) hold(ctx context.Context, missing []*pending, refused map[string]string) (held map[string]string) {
 	if r.opts.Hold == nil || !r.acts() || r.stopped != nil {
-		return
+		return nil
 	}
 	all := make([]Missing, len(missing))
 	for i, p := range missing {
 		all[i] = p.missing
 		all[i].Refused = refused[p.missing.Key]
 	}
-	r.stopped = r.opts.Hold(ctx, all)
+	held, r.stopped = r.opts.Hold(ctx, all)
+	return held
 }
 
 // refusals asks why what is missing was refused.

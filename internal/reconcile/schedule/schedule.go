@@ -52,8 +52,9 @@ type Source struct {
 	// Redeliver and Ingest are as in [reconcile.Options].
 	Redeliver bool
 	Ingest    func(context.Context, hookonce.Event) (stored bool, err error)
-	// Refused is as in [reconcile.Options].
+	// Refused and Hold are as in [reconcile.Options].
 	Refused func(context.Context, []string) (map[string]string, error)
+	Hold    func(context.Context, []reconcile.Missing) (map[string]string, error)
 
 	// Observed says that requests of the source go past the gateway, which has no record of them. It is not compared then, by no
 	// gateway on the store, and what was made until that is over never will be. Nothing else but the name counts.
