@@ -116,19 +116,18 @@ func newDetail(h *journal.History) Detail {
 	return d
 }
 
-// Nowhere says why the event has no deliveries. It says nothing if there are some.
+// Nowhere says why no delivery of the event is on record. It says nothing if there are some. Attempts have a period of their own, and
+// with them goes what is known of deliveries that are done.
 func (d Detail) Nowhere() string {
 	switch {
 	case len(d.Deliveries) > 0:
 		return ""
 	case d.Unrouted:
 		return journal.Unrouted + ", so it was delivered nowhere"
-	case !d.HasBody:
-		return "where it was delivered went with its body"
 	case d.LogicalDuplicateOf != "":
-		return "the same change had come as event " + d.LogicalDuplicateOf + ", so it was delivered nowhere"
+		return "the same change had come as event " + d.LogicalDuplicateOf
 	}
-	return "it was delivered nowhere"
+	return "where it was delivered is not kept any more"
 }
 
 // due returns the open deliveries whose time has come.
