@@ -120,9 +120,10 @@ func execSQL(ctx context.Context, tx *sql.Tx, text string, args ...any) error {
 const noSuchThread = 1094
 
 // harmThreads kills a connection to db's database, or what it does. Half of the times it is one that has something
-// to do.
+// to do. A strike is seen to its end, as that of [harmBackends] is.
 func harmThreads(d *dice, db *sql.DB) harm {
 	return func(ctx context.Context) (bool, error) {
+		ctx = context.WithoutCancel(ctx)
 		var id int64
 		err := db.QueryRowContext(ctx, fmt.Sprintf(`
 			SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()

@@ -188,9 +188,11 @@ func newPostgres(t *testing.T) (dsn string) {
 }
 
 // harmBackends terminates a backend of db's database, or cancels what it does. Half of the times it is one that has
-// something to do.
+// something to do. A strike is seen to its end: the server would carry one out that is cancelled, perhaps after the
+// round, on whoever looks at what came of it.
 func harmBackends(d *dice, db *sql.DB) harm {
 	return func(ctx context.Context) (hit bool, err error) {
+		ctx = context.WithoutCancel(ctx)
 		how := []string{"pg_terminate_backend", "pg_cancel_backend"}[d.n(2)]
 		err = db.QueryRowContext(ctx, `
 			SELECT `+how+`(pid) FROM (
