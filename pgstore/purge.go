@@ -35,9 +35,11 @@ func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, er
 	err = claimsql.EachSource(ctx, req, next, func(source ...any) (more bool, err error) {
 		var gone int
 		args := append(source, from, to, req.Limit-n)
-		err = s.again(ctx, func() error { return s.pool.QueryRow(ctx, text, args...).Scan(&gone) })
+		if err := s.again(ctx, func() error { return s.pool.QueryRow(ctx, text, args...).Scan(&gone) }); err != nil {
+			return false, err
+		}
 		n += gone
-		return n < req.Limit, err
+		return n < req.Limit, nil
 	})
 	if err != nil {
 		return n, fmt.Errorf("pgstore: purge: %w", explain(err))

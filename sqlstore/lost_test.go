@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/sqlstore"
@@ -61,4 +62,81 @@ func (l lost) ExecContext(ctx context.Context, query string, args []driver.Named
 		return nil, driver.ErrBadConn
 	}
 	return l.Conn.ExecContext(ctx, query, args)
+}
+
+// A purge that loses to others half way through, and is tried again, deletes no more than it may, and counts all of it.
+func TestMySQLPurgeIsTriedAgain(t *testing.T) {
+	p := goMySQL.places(t)(t)
+	goMySQL.Create(t, goMySQL.Open(t, p.DSN, new(testdb.Faults)), p)
+	inner, err := goMySQL.Connector(p.DSN)
+	must(t, err)
+	steps := &deadlocks{Connector: testdb.Connector{Connector: inner, Faults: new(testdb.Faults)}, at: 2}
+	db := sql.OpenDB(steps)
+	t.Cleanup(func() { must(t, db.Close()) })
+	s := sqlstore.New(db, sqlstore.MySQL, sqlstore.WithSchema(p.Schema))
+	claim, err := s.Claim(t.Context(), request)
+	must(t, err)
+	must(t, s.Complete(t.Context(), claim))
+	table := p.Schema + "_claims"
+	var columns string
+	must(t, db.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(column_name) FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_name <> 'key'", table).Scan(&columns))
+	for i := range 11 {
+		_, err := db.ExecContext(t.Context(), "INSERT INTO "+table+" (`key`, "+columns+") SELECT CONCAT(`key`, ?), "+columns+" FROM "+table, string(rune('a'+i)))
+		must(t, err)
+	}
+	const limit = 1500
+	n, err := s.Purge(t.Context(), hookonce.PurgeRequest{Before: time.Now(), Limit: limit})
+	must(t, err)
+	var left int
+	must(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+table).Scan(&left))
+	if n != limit || left != 1<<11-limit || steps.n <= steps.at {
+		t.Errorf("%d deleted, it says, and %d are left after %d steps", n, left, steps.n)
+	}
+}
+
+// deadlocks makes connections on which one of the statements that purge claims meets a deadlock.
+type deadlocks struct {
+	testdb.Connector
+	n, at int
+}
+
+func (d *deadlocks) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := d.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return victim{inner.(*testdb.Conn), d}, nil
+}
+
+type victim struct {
+	*testdb.Conn
+	of *deadlocks
+}
+
+func (v victim) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if strings.HasPrefix(query, "DELETE FROM") && strings.Contains(query, "claims WHERE") {
+		if v.of.n++; v.of.n == v.of.at {
+			return nil, &mysql.MySQLError{Number: 1213, Message: "Deadlock found when trying to get lock; try restarting transaction"}
+		}
+	}
+	return v.Conn.ExecContext(ctx, query, args)
+}
+
+// What a purge may have deleted is not counted as deleted.
+func TestPurgeThatFails(t *testing.T) {
+	for name, c := range connections() {
+		t.Run(name, func(t *testing.T) {
+			p, faults := c.places(t)(t), new(testdb.Faults)
+			db := c.Open(t, p.DSN, faults)
+			c.Create(t, db, p)
+			s := sqlstore.New(db, c.Dialect, sqlstore.WithSchema(p.Schema))
+			claim, err := s.Claim(t.Context(), request)
+			must(t, err)
+			must(t, s.Complete(t.Context(), claim))
+			faults.FailWrite(false)
+			if n, err := s.Purge(t.Context(), hookonce.PurgeRequest{Before: time.Now(), Limit: 10}); n != 0 || !errors.Is(err, testdb.ErrLost) {
+				t.Errorf("%d deleted, %v", n, err)
+			}
+		})
+	}
 }

@@ -95,7 +95,9 @@ func timeout(wait *time.Duration) any {
 }
 
 func purgePostgres(ctx context.Context, db *sql.DB, d doom, args []any, limit int) (n int64, err error) {
-	_, err = one(ctx, db, d.rows, append(args, limit), &n)
+	if _, err = one(ctx, db, d.rows, append(args, limit), &n); err != nil {
+		n = 0
+	}
 	return n, err
 }
 

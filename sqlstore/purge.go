@@ -31,12 +31,11 @@ func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, er
 		next = nil
 	}
 	err = claimsql.EachSource(ctx, req, next, func(source ...any) (more bool, err error) {
-		var gone int64
-		err = s.insist(ctx, func() (err error) {
-			gone, err = s.purge(ctx, d, append(source, span...), req.Limit-n, req.Dry)
+		err = s.insist(ctx, func() error {
+			gone, err := s.purge(ctx, d, append(source, span...), req.Limit-n, req.Dry)
+			n += int(gone) // also with an error: on MySQL a part may be gone before it, and what is tried again is the rest
 			return err
 		})
-		n += int(gone)
 		return n < req.Limit, err
 	})
 	if err != nil {

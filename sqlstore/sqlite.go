@@ -127,6 +127,9 @@ func purgeSQLite(ctx context.Context, db *sql.DB, d doom, args []any, limit int)
 		n, err = affected(run(ctx, tx, d.rows, args...))
 		return err
 	})
+	if err != nil {
+		n = 0
+	}
 	return n, err
 }
 
