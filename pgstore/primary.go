@@ -8,7 +8,8 @@ import (
 
 // FollowPrimary has the connections of the pool that will be made of cfg lead to the primary among several servers, as in
 // postgres://h1,h2,h3/db?target_session_attrs=read-write. Call it once, after everything else in cfg is set; hooks that
-// are set are called as well.
+// are set are called as well. BeforeConnect, which may set a password that expires, is told the one server that the
+// connection is for, and called also for the connections on which the servers are asked who leads.
 //
 // Without it the driver takes the first server that says that it takes writes, and so may a former primary that was cut
 // off and that nobody has stopped. Its commits wait for a standby for ever, or, without a synchronous standby, are lost. With it the

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
@@ -38,7 +37,6 @@ type standing struct {
 // finder knows the servers of a pool, which of them leads, and the connections to them.
 type finder struct {
 	ask     func(ctx context.Context, s server) (standing, error)
-	dial    pgconn.DialFunc
 	servers []server
 
 	look sync.Mutex // held while the servers are asked
@@ -57,8 +55,11 @@ const askSQL = `
 		CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
 		(SELECT system_identifier::text FROM pg_control_system())`
 
+// hook is [pgxpool.Config.BeforeConnect]: it may set what it takes to log in, for the server that the configuration leads to.
+type hook func(context.Context, *pgx.ConnConfig) error
+
 // asker returns the function that asks a server on a connection of its own.
-func asker(c *pgx.ConnConfig) func(context.Context, server) (standing, error) {
+func asker(c *pgx.ConnConfig, before hook) func(context.Context, server) (standing, error) {
 	c.ValidateConnect, c.AfterConnect = nil, nil
 	c.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	return func(ctx context.Context, s server) (st standing, err error) {
@@ -66,6 +67,9 @@ func asker(c *pgx.ConnConfig) func(context.Context, server) (standing, error) {
 		defer cancel()
 		own := c.Copy()
 		s.lead(own)
+		if err := before(ctx, own); err != nil {
+			return st, err
+		}
 		conn, err := pgx.ConnectConfig(ctx, own)
 		if err != nil {
 			return st, err
@@ -75,14 +79,17 @@ func asker(c *pgx.ConnConfig) func(context.Context, server) (standing, error) {
 	}
 }
 
-// aim makes c lead to the primary.
-func (f *finder) aim(ctx context.Context, c *pgx.ConnConfig) error {
+// aim makes c lead to the primary, and calls before for that.
+func (f *finder) aim(ctx context.Context, c *pgx.ConnConfig, before hook) error {
 	leader, err := f.primary(ctx)
 	if err != nil {
 		return err
 	}
 	leader.lead(c)
-	dial := f.dial
+	if err := before(ctx, c); err != nil {
+		return err
+	}
+	dial := c.DialFunc
 	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		raw, err := dial(ctx, network, addr)
 		if err != nil {

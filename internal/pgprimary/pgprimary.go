@@ -28,25 +28,21 @@ import (
 )
 
 // Follow has the connections of the pool that is made of cfg lead to the primary. It is called once, after everything
-// else is set; hooks that are set already are called as well.
+// else is set; hooks that are set already are called as well. BeforeConnect is called with what leads to one server, and also for
+// the connections on which the servers are asked who leads.
 func Follow(cfg *pgxpool.Config) {
 	leaveReadOnly(cfg.ConnConfig)
 	servers := serversOf(cfg.ConnConfig)
 	if len(servers) < 2 {
 		return
 	}
-	f := &finder{ask: asker(cfg.ConnConfig.Copy()), servers: servers, conns: map[*conn]bool{}}
-	f.dial = cfg.ConnConfig.DialFunc
-	before, prepare := cfg.BeforeConnect, cfg.PrepareConn
-	acquire := cfg.BeforeAcquire //lint:ignore SA1019 a program may have set it, and what is set here would silence it
-	cfg.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
-		if before != nil {
-			if err := before(ctx, c); err != nil {
-				return err
-			}
-		}
-		return f.aim(ctx, c)
+	before, prepare := hook(cfg.BeforeConnect), cfg.PrepareConn
+	if before == nil {
+		before = func(context.Context, *pgx.ConnConfig) error { return nil }
 	}
+	f := &finder{ask: asker(cfg.ConnConfig.Copy(), before), servers: servers, conns: map[*conn]bool{}}
+	acquire := cfg.BeforeAcquire //lint:ignore SA1019 a program may have set it, and what is set here would silence it
+	cfg.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error { return f.aim(ctx, c, before) }
 	cfg.PrepareConn = func(ctx context.Context, c *pgx.Conn) (bool, error) {
 		switch {
 		case left(c):

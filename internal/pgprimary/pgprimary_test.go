@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,6 +42,12 @@ func following(t *testing.T, dsn string) *pgxpool.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return poolOf(t, cfg)
+}
+
+// poolOf returns a pool that is made of cfg and follows the primary.
+func poolOf(t *testing.T, cfg *pgxpool.Config) *pgxpool.Pool {
+	t.Helper()
 	cfg.MaxConns = 4
 	Follow(cfg)
 	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
@@ -234,6 +241,27 @@ func TestGivingUpLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// Whoever sets the user, or a password that expires and is for one server, when a connection is made, has them on the connections
+// on which the servers are asked as well, and is told the server first.
+func TestAskingLogsInAsThePoolDoes(t *testing.T) {
+	t.Parallel()
+	cfg, err := pgxpool.ParseConfig(strings.Replace(pgtest.DSN(t), "@", "@127.0.0.1:1,", 1)) // where nobody is
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, server := cfg.ConnConfig.User, cfg.ConnConfig.Fallbacks[len(cfg.ConnConfig.Fallbacks)-1].Port
+	cfg.ConnConfig.User = "nobody"
+	cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		if c.Port == server {
+			c.User = user
+		}
+		return nil
+	}
+	if got, want := port(t, poolOf(t, cfg)), strconv.Itoa(int(server)); got != want {
+		t.Errorf("the pool leads to %s, want %s", got, want)
+	}
+}
+
 // Hooks of the program are called as before, and several ways to one server are one server.
 func TestFollowKeepsWhatIsSet(t *testing.T) {
 	t.Parallel()
@@ -241,14 +269,14 @@ func TestFollowKeepsWhatIsSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	called := ""
-	cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { called += "connect "; return errors.New("stop") }
+	called, stop := "", errors.New("stop")
+	cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { return stop }
 	cfg.ConnConfig.OnPgError = func(*pgconn.PgConn, *pgconn.PgError) bool { called += "error"; return true }
 	Follow(cfg)
-	if err := cfg.BeforeConnect(t.Context(), cfg.ConnConfig); err == nil || err.Error() != "stop" {
+	if err := cfg.BeforeConnect(t.Context(), cfg.ConnConfig); !errors.Is(err, stop) {
 		t.Errorf("BeforeConnect: %v", err)
 	}
-	if !cfg.ConnConfig.OnPgError(nil, &pgconn.PgError{Code: "23505"}) || called != "connect error" {
+	if !cfg.ConnConfig.OnPgError(nil, &pgconn.PgError{Code: "23505"}) || called != "error" {
 		t.Errorf("called: %s", called)
 	}
 	if all := serversOf(cfg.ConnConfig); len(all) != 2 || len(all[0].ways) != 2 || all[1].name != "h2:2" {
