@@ -118,16 +118,22 @@ func (c Settings) change(r Rule) Rule {
 // Judge says what is wrong with what a snapshot shows, by the rules as they are.
 func Judge(s *overview.Snapshot) Verdict { return Settings{}.Judge(s) }
 
-// Judge says what is wrong with what a snapshot shows.
+// Judge says what is wrong with what a snapshot shows. That a rule is off hides its alerts, and changes nothing in the answers to
+// whether senders are refused and something is lost or doubled.
 func (c Settings) Judge(s *overview.Snapshot) Verdict {
-	var all []Alert
+	var all, off []Alert
 	order := map[string]int{}
-	for i, r := range c.Rules() {
+	for i, r := range rules {
 		order[r.Name] = i
+		found := &all
+		if c[r.Name].Off {
+			found = &off
+		}
+		r = c.change(r)
 		r.find(s, r.Threshold, func(subject string, _ gauge, a *Alert) {
 			if a != nil {
 				a.Rule, a.Subject = r.Name, subject
-				all = append(all, *a)
+				*found = append(*found, *a)
 			}
 		})
 	}
@@ -135,9 +141,12 @@ func (c Settings) Judge(s *overview.Snapshot) Verdict {
 	slices.SortStableFunc(all, func(a, b Alert) int {
 		return cmp.Or(consequence(a)-consequence(b), a.Severity.rank()-b.Severity.rank(), order[a.Rule]-order[b.Rule], cmp.Compare(b.Count, a.Count))
 	})
-	v := Verdict{Alerts: slices.Clip(all), Refused: refused(s, all), Lost: lost(s, all), Doubled: doubled(s)}
+	v := Verdict{Alerts: slices.Clip(all), Refused: refused(slices.Concat(all, off)), Lost: lost(s), Doubled: doubled(s)}
 	v.Healthy = !slices.ContainsFunc(all, func(a Alert) bool { return a.Severity == Page })
 	v.Headline = "Everything is well: nothing waits longer than it should, and no sender is refused."
+	if v.Refused.Yes {
+		v.Headline = "Senders are refused, and no rule that is on says why."
+	}
 	if i := slices.IndexFunc(all, func(a Alert) bool { return a.Severity != Info }); i >= 0 {
 		v.Headline = all[i].Headline
 		if others := len(slices.DeleteFunc(slices.Clone(all), func(a Alert) bool { return a.Cause != "" || a.Severity == Info })) - 1; others > 0 {
@@ -216,7 +225,7 @@ func explain(all []Alert) {
 }
 
 // refused answers whether senders are refused.
-func refused(s *overview.Snapshot, all []Alert) Answer {
+func refused(all []Alert) Answer {
 	var names []string
 	for _, a := range all {
 		switch a.Rule {
@@ -238,7 +247,7 @@ func refused(s *overview.Snapshot, all []Alert) Answer {
 }
 
 // lost answers whether anything is lost.
-func lost(s *overview.Snapshot, all []Alert) Answer {
+func lost(s *overview.Snapshot) Answer {
 	var dead, ours, missing int64
 	for i := range s.Destinations {
 		dead += s.Destinations[i].Dead

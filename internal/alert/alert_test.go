@@ -305,6 +305,25 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
+// A rule that is off alerts nobody, and makes nobody say that senders are answered who are not.
+func TestARuleThatIsOffHidesNoRefusal(t *testing.T) {
+	for rule, edit := range map[string]func(*snapshot){
+		storeAway:       func(s *snapshot) { s.Store.Away = &overview.Trouble{Since: ago(time.Minute)} },
+		storeUnwritable: func(s *snapshot) { s.Store.Unwritable = &overview.Trouble{Since: ago(time.Minute)} },
+		cellAway:        func(s *snapshot) { s.Cells = []overview.CellState{{Name: "us", Error: "gone"}} },
+	} {
+		s := well()
+		edit(s)
+		if on := Judge(s); !on.Refused.Yes || on.Healthy || len(on.Alerts) != 1 || on.Alerts[0].Rule != rule {
+			t.Fatalf("%s is on: %+v", rule, on)
+		}
+		v := Settings{rule: {Off: true}}.Judge(s)
+		if !v.Refused.Yes || len(v.Alerts) > 0 || strings.Contains(v.Headline, "no sender is refused") {
+			t.Errorf("%s is off: %+v", rule, v)
+		}
+	}
+}
+
 // A cell that owns nothing and is away refuses nobody, and explains no refusal.
 func TestIdleCellRefusesNobody(t *testing.T) {
 	for idle, refused := range map[bool]bool{true: false, false: true} {
