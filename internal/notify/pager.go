@@ -116,7 +116,8 @@ func (p *pager) post(ctx context.Context, m *Message, alerts []Alert) (string, e
 			return err
 		})
 	}
-	return answers[0], all.Wait()
+	err := all.Wait()
+	return answers[0], err
 }
 
 func (p *pager) incident(m *Message, a *Alert) incident {

@@ -83,12 +83,12 @@ type run struct {
 	pending map[string]*pending // by key: not on record at the first look
 	order   []string            // of their keys
 	lost    []*pending          // without a key, and not delivered
-	bytes   int
-	decided map[sum]struct{} // keys that are counted
-	again   map[string]error // what was sent again, and what came of it
-	stopped error            // why nothing more is sent again or stored
-	young   time.Time        // of the oldest event that was too young to be missing when it was looked up
-	read    time.Time        // the time of the entry that was read last
+	bytes   int                 // of the bodies in pending
+	decided map[sum]struct{}    // keys that are counted
+	again   map[string]error    // what was sent again, and what came of it
+	stopped error               // why nothing more is sent again or stored
+	young   time.Time           // of the oldest event that was too young to be missing when it was looked up
+	read    time.Time           // the time of the entry that was read last
 	done    int
 	todo    int
 }
@@ -212,7 +212,7 @@ func (r *run) take(e *Entry, event hookonce.Event) *pending {
 	}
 	if p := r.pending[event.Key]; p != nil {
 		p.merge(e, event)
-		p.keep(e, event, r.opts.Ingest != nil)
+		r.keep(p, e, event)
 		return nil
 	}
 	id := sumOf([]byte(event.Key))
@@ -226,7 +226,7 @@ func (r *run) take(e *Entry, event hookonce.Event) *pending {
 		return nil
 	}
 	p := &pending{missing: missingOf(e, event), again: e.Again}
-	p.keep(e, event, r.opts.Ingest != nil)
+	r.keep(p, e, event)
 	r.pending[p.missing.Key] = p
 	return p
 }
@@ -243,9 +243,10 @@ func (p *pending) merge(e *Entry, event hookonce.Event) {
 }
 
 // keep keeps the body of the event, if it is to be stored and an entry has all of it.
-func (p *pending) keep(e *Entry, event hookonce.Event, store bool) {
-	if store && e.Whole && !p.whole {
+func (r *run) keep(p *pending, e *Entry, event hookonce.Event) {
+	if r.opts.Ingest != nil && e.Whole && !p.whole {
 		p.event, p.whole = event, true
+		r.bytes += len(event.Body)
 	}
 }
 
@@ -292,10 +293,10 @@ func (r *run) firstLook(p *pending, known map[string]Known) {
 	if k, is := known[p.missing.Key]; is {
 		r.known(p, k)
 		delete(r.pending, p.missing.Key)
+		r.bytes -= len(p.event.Body)
 		return
 	}
 	r.order = append(r.order, p.missing.Key)
-	r.bytes += len(p.event.Body)
 }
 
 // known counts an event that is on record.

@@ -67,10 +67,17 @@ func (s *Schedule) keep(ctx context.Context, source string, now time.Time) {
 		s.opt.Logger.Info("reconcile: a source is observed, so that it is not compared with its sender's list any more", "source", source, "compared_through", mark.Through)
 		mark, taken = s.takeObserved(ctx, source, now)
 	}
+	if !taken {
+		return
+	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if taken {
+	ended := s.ended
+	if !ended {
 		s.kept[source] = mark
+	}
+	s.mu.Unlock()
+	if ended {
+		s.release(ctx, source, mark.Token, mark.Last)
 	}
 }
 
@@ -84,8 +91,12 @@ func (s *Schedule) takeObserved(ctx context.Context, source string, now time.Tim
 	return mark, taken && err == nil
 }
 
-// giveBack gives the marks back of sources that this process observed, so that the next one need not wait.
+// giveBack gives the marks back of sources that this process observed, so that the next one need not wait. A reload may still be
+// looking for such sources: what it takes is given back as well.
 func (s *Schedule) giveBack(ctx context.Context) {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
 	for source, mark := range s.kept {
 		s.release(ctx, source, mark.Token, mark.Last)
 	}

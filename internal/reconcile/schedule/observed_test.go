@@ -197,6 +197,20 @@ func TestObservedForAMoment(t *testing.T) {
 	}
 }
 
+// A reload that looks for observed sources while the process stops leaves no mark behind that nobody else gets: what it takes is
+// on record, and given back.
+func TestObservedAtTheEnd(t *testing.T) {
+	bubble(t, func(w *world) {
+		g := w.begun()
+		g.stop()
+		w.observe(true)
+		g.Observe(w.Context())
+		if m := w.mark(); m.Holder != "" || !wasObserved(m) {
+			t.Errorf("the mark is %+v", m)
+		}
+	})
+}
+
 // A source that was never compared has no mark that could be too old: none is made.
 func TestObservedFromTheBeginning(t *testing.T) {
 	bubble(t, func(w *world) {

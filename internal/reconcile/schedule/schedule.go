@@ -97,11 +97,12 @@ type Schedule struct {
 	holder  string
 	metrics *metrics
 
-	mu   sync.Mutex
-	next map[string]time.Time // when a source is looked at again
-	busy map[string]bool
-	told map[string]told         // by source
-	kept map[string]journal.Mark // of sources that are observed, as this process took them last
+	mu    sync.Mutex
+	next  map[string]time.Time // when a source is looked at again
+	busy  map[string]bool
+	told  map[string]told         // by source
+	kept  map[string]journal.Mark // of sources that are observed, as this process took them last
+	ended bool                    // kept was given back, and nothing is kept any more
 }
 
 // New returns a schedule that has not begun.
