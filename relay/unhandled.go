@@ -12,13 +12,14 @@ const (
 	unhandledEvery = time.Minute // between two looks, which are taken when nothing else is to be done
 	unhandledAge   = time.Minute // that an effect waits before it is told of: another relay may be about to take it
 	unhandledPage  = 100         // effects that are read at a time
+	unhandledPages = 10          // that are read in one look; the next one goes on there
 	maxUnhandled   = 100         // names that are told of
 )
 
 // unhandled is what a relay knows of effects that wait for another one.
 type unhandled struct {
 	next  time.Time // when it looks again
-	after int64     // all up to this number is for others, or was taken
+	after int64     // the effect that it looked at last; 0: it begins with the oldest
 	told  map[string]bool
 }
 
@@ -35,26 +36,26 @@ func (r *run) lookForUnhandled(ctx context.Context) {
 	u.next = time.Now().Add(unhandledEvery)
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	page, err := queue.Effects(ctx, hookonce.StatePending, u.after, unhandledPage)
-	if err != nil {
-		return // whoever takes effects says what is wrong with the store
-	}
-	first := true // all before it is for others
-	for _, e := range page {
-		if r.now().Sub(e.EnqueuedAt) < unhandledAge {
-			return
+	for range unhandledPages {
+		page, err := queue.Effects(ctx, hookonce.StatePending, u.after, unhandledPage)
+		if err != nil {
+			return // whoever takes effects says what is wrong with the store
 		}
-		if r.handlers[e.Name] != nil {
-			first = false
-			continue
-		}
-		if first {
+		for _, e := range page {
+			if r.now().Sub(e.EnqueuedAt) < unhandledAge {
+				u.after = 0
+				return
+			}
 			u.after = e.ID
+			if r.handlers[e.Name] == nil && !u.told[e.Name] && len(u.told) < maxUnhandled {
+				u.told[e.Name] = true
+				r.log.WarnContext(ctx, "relay: effects wait that this relay has no handler for; give it one, or start the relay that has",
+					"name", e.Name, "effect", e.ID, "enqueued_at", e.EnqueuedAt)
+			}
 		}
-		if !u.told[e.Name] && len(u.told) < maxUnhandled {
-			u.told[e.Name] = true
-			r.log.WarnContext(ctx, "relay: effects wait that this relay has no handler for; give it one, or start the relay that has",
-				"name", e.Name, "effect", e.ID, "enqueued_at", e.EnqueuedAt)
+		if len(page) < unhandledPage {
+			u.after = 0
+			return
 		}
 	}
 }

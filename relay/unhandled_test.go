@@ -3,6 +3,7 @@ package relay_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -44,6 +45,27 @@ func TestNamesWithoutHandlers(t *testing.T) {
 		pass(10 * time.Minute)
 		if n := strings.Count(log.String(), "has no handler for"); n != 100 {
 			t.Errorf("it has told of %d names", n)
+		}
+		stopped(t, stop)
+	})
+}
+
+// It is told of as well behind many effects that wait for their next attempt.
+func TestNamesBehindWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, log := memstore.New(), new(lines)
+		wait := func(name string, n int) {
+			add(t, store, hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Name: name, Step: fmt.Sprint(n)})
+		}
+		for n := range 2500 {
+			wait("mail", n)
+		}
+		wait("mial", 2500)
+		stop := start(t, store, func(context.Context, hookonce.QueuedEffect) error { return errors.New("no mail goes out") },
+			every(24*time.Hour, 10), relay.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		pass(10 * time.Minute)
+		if n := strings.Count(log.String(), " name=mial "); n != 1 {
+			t.Errorf("it is told of %d times", n)
 		}
 		stopped(t, stop)
 	})
