@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -221,14 +220,13 @@ func (p *plan) underOthers(ctx context.Context, store journal.Reconciler, known 
 	for i := range missing {
 		keys[i] = missing[i].Key
 	}
-	found, err := store.KnownElsewhere(ctx, source, keys)
+	found, err := store.KnownElsewhere(ctx, source, p.strangers(source), keys)
 	if err == nil && p.cell.name != "" {
 		err = p.underOthersAnywhere(ctx, store, known, source, keys, found)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for them under other sources: %w", err)
 	}
-	maps.DeleteFunc(found, func(_ string, e journal.Elsewhere) bool { return !p.sameSender(source, e.Source) })
 	return found, nil
 }
 
@@ -246,10 +244,11 @@ func (p *plan) underOthersAnywhere(ctx context.Context, store journal.Reconciler
 	for i := range p.cfg.Sources {
 		names[p.cfg.Sources[i].Name] = true
 	}
+	delete(names, source)
+	for _, name := range p.strangers(source) {
+		delete(names, name)
+	}
 	for name := range names {
-		if name == source || !p.sameSender(source, name) {
-			continue
-		}
 		has, err := known(ctx, name, keys)
 		if err != nil {
 			return err
@@ -263,14 +262,18 @@ func (p *plan) underOthersAnywhere(ctx context.Context, store journal.Reconciler
 	return nil
 }
 
-// sameSender reports whether the events of two sources may be of one sender. Of one that is not configured nobody knows.
-func (p *plan) sameSender(source, other string) bool {
+// strangers are the sources whose events are certainly of another sender: of one that is not configured nobody knows.
+func (p *plan) strangers(source string) (names []string) {
 	of := map[string]string{}
 	for i := range p.cfg.Sources {
 		of[p.cfg.Sources[i].Name] = p.cfg.Sources[i].Provider
 	}
-	provider, configured := of[other]
-	return !configured || provider == of[source]
+	for name, provider := range of {
+		if provider != of[source] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // held says why nothing is done about events that another source has.

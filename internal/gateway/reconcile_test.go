@@ -239,6 +239,15 @@ func TestNamedBackIsNotRecovered(t *testing.T) {
 	})
 }
 
+// What has the same key by chance is not asked for, so that it cannot hide who has it by right: sources of other providers.
+func TestStrangersHideNobody(t *testing.T) {
+	cfg := configured(sqliteStore(t), "")
+	cfg.Sources = []config.Source{{Name: "billing", Provider: "stripe"}, {Name: "payments", Provider: "stripe"}, {Name: "code", Provider: "github"}}
+	if got := (&plan{cfg: cfg}).strangers("billing"); !slices.Equal(got, []string{"code"}) {
+		t.Errorf("strangers are %q", got)
+	}
+}
+
 // Events that a gateway recovered are in the audit log and in the counts of minutes.
 func TestRecoveredIsOnRecord(t *testing.T) {
 	sink := newSink(t)

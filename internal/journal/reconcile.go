@@ -19,9 +19,9 @@ type Reconciler interface {
 	// whoever asks bounds the times by that. A key that no store can hold, such as an empty one, is not known, either.
 	Known(ctx context.Context, source string, keys []string) (map[string]Known, error)
 
-	// KnownElsewhere says where keys are on record under other sources than this one: of several, the one that had it last. Keys
-	// are as for Known, and the first [MaxSources] sources are looked at.
-	KnownElsewhere(ctx context.Context, source string, keys []string) (map[string]Elsewhere, error)
+	// KnownElsewhere says where keys are on record under other sources than this one, and than strangers, which are left out as
+	// well: of several, the one that had it last. Keys are as for Known, and the first [MaxSources] sources are looked at.
+	KnownElsewhere(ctx context.Context, source string, strangers, keys []string) (map[string]Elsewhere, error)
 
 	// HasBefore reports whether there is an event of the source among the last [MaxScan] events that were received before a
 	// time.

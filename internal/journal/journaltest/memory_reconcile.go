@@ -40,7 +40,7 @@ func (m *Memory) Known(ctx context.Context, source string, keys []string) (map[s
 }
 
 // KnownElsewhere implements [journal.Store].
-func (m *Memory) KnownElsewhere(ctx context.Context, source string, keys []string) (map[string]journal.Elsewhere, error) {
+func (m *Memory) KnownElsewhere(ctx context.Context, source string, strangers, keys []string) (map[string]journal.Elsewhere, error) {
 	end, err := m.begin(ctx)
 	defer end()
 	if err != nil {
@@ -52,7 +52,7 @@ func (m *Memory) KnownElsewhere(ctx context.Context, source string, keys []strin
 	found := map[string]journal.Elsewhere{}
 	for r, id := range m.keys {
 		at := m.events[id].received
-		if slices.Contains(keys, r.key) && r.source != source && !at.Before(found[r.key].ReceivedAt) {
+		if slices.Contains(keys, r.key) && r.source != source && !slices.Contains(strangers, r.source) && !at.Before(found[r.key].ReceivedAt) {
 			found[r.key] = journal.Elsewhere{Source: r.source, ReceivedAt: at}
 		}
 	}

@@ -46,8 +46,8 @@ func (r *rotation) Known(ctx context.Context, source string, keys []string) (map
 	return r.next().Known(ctx, source, keys)
 }
 
-func (r *rotation) KnownElsewhere(ctx context.Context, source string, keys []string) (map[string]journal.Elsewhere, error) {
-	return r.next().KnownElsewhere(ctx, source, keys)
+func (r *rotation) KnownElsewhere(ctx context.Context, source string, strangers, keys []string) (map[string]journal.Elsewhere, error) {
+	return r.next().KnownElsewhere(ctx, source, strangers, keys)
 }
 
 func (r *rotation) HasBefore(ctx context.Context, source string, before time.Time) (bool, error) {

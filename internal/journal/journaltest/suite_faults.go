@@ -65,7 +65,7 @@ func (c *suite) callAll(live bool) map[string]error {
 	_, errs["ReleaseMark"] = c.store.ReleaseMark(ctx, "billing", 1, journal.MarkResult{})
 	_, errs["Marks"] = c.store.Marks(ctx)
 	_, errs["AdvanceMark with a finding"] = c.store.AdvanceMark(ctx, "billing", 1, journal.MarkAdvance{Lease: c.now, Found: &journal.Finding{At: c.now}})
-	_, errs["KnownElsewhere"] = c.store.KnownElsewhere(ctx, "billing", []string{"evt_1"})
+	_, errs["KnownElsewhere"] = c.store.KnownElsewhere(ctx, "billing", nil, []string{"evt_1"})
 	_, errs["HasBefore"] = c.store.HasBefore(ctx, "billing", c.now)
 	_, errs["Missing"] = c.store.Missing(ctx, journal.MissingQuery{Source: "billing", Now: c.now, Limit: 1})
 	_, errs["MissingCounts"] = c.store.MissingCounts(ctx, c.now)

@@ -282,13 +282,16 @@ var missingCases = []testCase{
 		c.stored("evt_1", at("a"))
 		c.pass(time.Minute)
 		c.fresh(c.entry("evt_1", at("z")), c.entry("evt_2", at("b")), c.entry("evt_2"), c.entry("evt_3"), c.entry("", at("c")), c.entry("evt_4", at("z")))
-		found, err := c.store.KnownElsewhere(c.Context(), "billing", []string{"evt_1", "evt_2", "evt_3", "evt_5", "", "evt_1"})
+		found, err := c.store.KnownElsewhere(c.Context(), "billing", nil, []string{"evt_1", "evt_2", "evt_3", "evt_5", "", "evt_1"})
 		c.ok("KnownElsewhere", err)
 		c.same("elsewhere", found, map[string]journal.Elsewhere{"evt_1": {Source: "z", ReceivedAt: c.now}, "evt_2": {Source: "b", ReceivedAt: c.now}})
-		found, err = c.store.KnownElsewhere(c.Context(), "a source without events", []string{"evt_3"})
+		found, err = c.store.KnownElsewhere(c.Context(), "billing", []string{"z", "b"}, []string{"evt_1", "evt_2"})
+		c.ok("KnownElsewhere", err)
+		c.same("elsewhere, but for two", found, map[string]journal.Elsewhere{"evt_1": {Source: "a", ReceivedAt: c.now.Add(-time.Minute)}})
+		found, err = c.store.KnownElsewhere(c.Context(), "a source without events", nil, []string{"evt_3"})
 		c.ok("KnownElsewhere", err)
 		c.same("elsewhere", found, map[string]journal.Elsewhere{"evt_3": {Source: "billing", ReceivedAt: c.now}})
-		if _, err := c.store.KnownElsewhere(c.Context(), "billing", make([]string, journal.MaxKnown+1)); !errors.Is(err, journal.ErrTooManyKeys) {
+		if _, err := c.store.KnownElsewhere(c.Context(), "billing", nil, make([]string, journal.MaxKnown+1)); !errors.Is(err, journal.ErrTooManyKeys) {
 			c.Errorf("too many keys: %v", err)
 		}
 	}},

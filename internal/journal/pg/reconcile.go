@@ -50,10 +50,10 @@ const elsewhereSQL = `WITH RECURSIVE s AS (
 )
 SELECT DISTINCT ON (k.key) k.key, s.source, e.received_at FROM s CROSS JOIN unnest($2::text[]) AS k (key), LATERAL (
 	SELECT received_at FROM {{.}}events WHERE source = s.source AND key = k.key LIMIT 1) e
-WHERE s.source <> $1 ORDER BY k.key, e.received_at DESC, s.source`
+WHERE s.source <> ALL ($1::text[]) ORDER BY k.key, e.received_at DESC, s.source`
 
 // KnownElsewhere implements [journal.Store].
-func (s *Store) KnownElsewhere(ctx context.Context, source string, keys []string) (map[string]journal.Elsewhere, error) {
+func (s *Store) KnownElsewhere(ctx context.Context, source string, strangers, keys []string) (map[string]journal.Elsewhere, error) {
 	keys, err := journal.Askable(source, keys)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (s *Store) KnownElsewhere(ctx context.Context, source string, keys []string
 	found := map[string]journal.Elsewhere{}
 	var key string
 	var e journal.Elsewhere
-	err = each(ctx, s.pool, s.in(elsewhereSQL), []any{source, keys, journal.MaxSources}, []any{&key, &e.Source, &e.ReceivedAt}, func() error {
+	err = each(ctx, s.pool, s.in(elsewhereSQL), []any{append([]string{source}, strangers...), keys, journal.MaxSources}, []any{&key, &e.Source, &e.ReceivedAt}, func() error {
 		found[key] = e
 		return nil
 	})

@@ -59,10 +59,10 @@ const elsewhereSQL = `WITH RECURSIVE s (source, n) AS (
 		SELECT (SELECT e.source FROM {{.}}events e WHERE e.source > s.source ORDER BY e.source LIMIT 1), s.n + 1 FROM s WHERE s.source IS NOT NULL AND s.n < ?3
 	)
 	SELECT k.value, e.source, max(e.received_at) FROM s CROSS JOIN json_each(?2) k CROSS JOIN {{.}}events e ON e.source = s.source AND e.key = k.value
-	WHERE s.source <> ?1 GROUP BY k.value`
+	WHERE s.source NOT IN (SELECT value FROM json_each(?1)) GROUP BY k.value`
 
 // KnownElsewhere implements [journal.Store].
-func (s *Store) KnownElsewhere(ctx context.Context, source string, keys []string) (map[string]journal.Elsewhere, error) {
+func (s *Store) KnownElsewhere(ctx context.Context, source string, strangers, keys []string) (map[string]journal.Elsewhere, error) {
 	const what = "looking for keys under other sources"
 	keys, err := journal.Askable(source, keys)
 	if err != nil {
@@ -72,8 +72,12 @@ func (s *Store) KnownElsewhere(ctx context.Context, source string, keys []string
 	if err != nil {
 		return nil, failed(what, err)
 	}
+	except, err := json.Marshal(append([]string{source}, strangers...))
+	if err != nil {
+		return nil, failed(what, err)
+	}
 	found := map[string]journal.Elsewhere{}
-	_, err = rows(ctx, s.readers, s.in(elsewhereSQL), []any{source, string(asked), journal.MaxSources}, func(row scanner) (struct{}, error) {
+	_, err = rows(ctx, s.readers, s.in(elsewhereSQL), []any{string(except), string(asked), journal.MaxSources}, func(row scanner) (struct{}, error) {
 		var key, at string
 		var received int64
 		err := row.Scan(&key, &at, &received)
