@@ -256,6 +256,45 @@ func TestRepeatsEscalationAndAcknowledgement(t *testing.T) {
 	w.messages(7) // worse, and again
 }
 
+// How long an alert goes on, and when it is told again, is as it is configured.
+func TestPolicy(t *testing.T) {
+	w := newWorld(t, 1)
+	w.settings.Policy = Policy{KeepFiring: 20 * time.Minute, RepeatPage: time.Hour, RepeatTicket: 2 * time.Hour}
+	w.dead(1, "ledger", "mail")
+	w.snapshot.Destinations[0].Hour.Dead = 11 // which pages
+	w.pass(time.Hour)
+	w.told("firing died/ledger", "firing died/mail")
+	w.pass(Every)
+	w.told("firing died/ledger", "firing died/mail", "repeat died/ledger")
+	w.pass(time.Hour)
+	w.told("firing died/ledger", "firing died/mail", "repeat died/ledger", "repeat died/ledger", "repeat died/mail")
+	w.dead(0)
+	w.pass(20*time.Minute - Every)
+	w.state("died", "ledger", journal.AlertFiring)
+	w.messages(3)
+	w.pass(Every)
+	w.state("died", "ledger", journal.AlertResolved)
+	w.messages(4)
+}
+
+// What one of several gateways sees fires, though the others, which take turns with it, do not; what nobody sees any more is over.
+func TestSeenByOneOfSeveral(t *testing.T) {
+	w := newWorld(t, 3)
+	for _, g := range w.gateways[1:] {
+		g.opt.Snapshot = func(context.Context) (*overview.Snapshot, error) { return &overview.Snapshot{At: w.now}, nil }
+	}
+	w.settings.Rules = alert.Settings{"died": {For: ptr(time.Minute)}}
+	w.dead(1, "ledger")
+	w.pass(30 * time.Second)
+	w.state("died", "ledger", journal.AlertPending)
+	w.dead(0)
+	w.pass(lapse + Every)
+	w.state("died", "ledger", journal.AlertResolved)
+	w.dead(1, "ledger")
+	w.pass(time.Minute + Every)
+	w.told("firing died/ledger")
+}
+
 // What is silenced, follows from something else, or is for those who look is not told; when the silence ends it is.
 func TestSilenceAndCause(t *testing.T) {
 	w := newWorld(t, 1)
@@ -390,6 +429,23 @@ func TestStoreAway(t *testing.T) {
 	w.told("firing store_away/", "firing died/ledger", "resolved store_away/", "firing store_away/")
 }
 
+// A silence of the store, whose end is announced, holds while the store is away and cannot be asked for it. Afterwards each repeat
+// has a key of its own, the same at all gateways.
+func TestSilencedStoreAway(t *testing.T) {
+	w := newWorld(t, 2)
+	if _, err := w.gateways[0].Desk().Silence(t.Context(), journal.Silence{Rule: "store_away", Until: w.now.Add(time.Hour), By: "ada", Reason: "a new disk"}); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(Every)
+	w.store, w.snapshot.Store.Away = away{errors.New("gone")}, &overview.Trouble{Since: w.now, Error: "gone"}
+	w.pass(50 * time.Minute)
+	w.told()
+	w.pass(20 * time.Minute)
+	w.told("firing store_away/")
+	w.pass(2 * DefaultRepeatPage)
+	w.told("firing store_away/", "repeat store_away/", "repeat store_away/")
+}
+
 // A gateway that is gone before it could tell that the store is back leaves that to whoever comes after it.
 func TestStoreAwayAndGatewayGone(t *testing.T) {
 	w := newWorld(t, 1)
@@ -407,6 +463,8 @@ func TestStoreAwayAndGatewayGone(t *testing.T) {
 // A store that answers and takes no alerts is told without it.
 func TestUnrecorded(t *testing.T) {
 	w := newWorld(t, 1)
+	w.pass(Every)
+	evaluated := w.now
 	w.store = away{errors.New("permission denied for table alerts")}
 	w.pass(30 * time.Second)
 	w.told()
@@ -415,6 +473,15 @@ func TestUnrecorded(t *testing.T) {
 	if n := w.ops.got[0].Notifications[0]; !strings.Contains(n.Headline, "permission denied") {
 		t.Errorf("%+v", n)
 	}
+	if at := testutil.ToFloat64(w.gateways[0].metrics.evaluated); at != float64(evaluated.Unix()) {
+		t.Errorf("it says that it evaluated last at %v, and did at %v", at, evaluated.Unix())
+	}
+
+	w = newWorld(t, 1)
+	w.settings.Rules = alert.Settings{"alerts_unrecorded": {Off: true}}
+	w.store = away{errors.New("permission denied for table alerts")}
+	w.pass(time.Hour)
+	w.told()
 }
 
 // An address that is down for an hour hears afterwards how all stands, in one message for each rule: nothing is lost, and what
@@ -475,6 +542,9 @@ func TestKeysAfterForgetting(t *testing.T) {
 		w.pass(time.Minute)
 		w.dead(0)
 		w.pass(4 * time.Hour)
+		if got := w.happened("died"); len(got) > 0 {
+			t.Errorf("for an hour it is on record, and after four there is %q", got)
+		}
 	}
 	w.told("firing died/ledger", "resolved died/ledger", "firing died/ledger", "resolved died/ledger")
 }
@@ -638,6 +708,32 @@ func TestAcknowledgedWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
+// Who has nobody told of something, and who ends that, is in the audit log.
+func TestSilencesAreInTheAuditLog(t *testing.T) {
+	w := newWorld(t, 1)
+	memory := journaltest.NewMemory()
+	w.store = memory
+	desk := w.gateways[0].Desk()
+	s, err := desk.Silence(t.Context(), journal.Silence{Subject: "ledger", Until: w.now.Add(time.Hour), By: "ada", Reason: "moving"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := desk.Unsilence(t.Context(), s.ID, "bob", "moved"); err != nil {
+		t.Fatal(err)
+	}
+	audits, err := memory.Audits(t.Context(), 0, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, a := range slices.Backward(audits) {
+		got = append(got, fmt.Sprintf("%s %s %s: %s", a.By, a.Action, a.Filter, a.Reason))
+	}
+	if want := []string{"ada silence */ledger: moving", "bob unsilence */ledger: moved"}; !slices.Equal(got, want) {
+		t.Errorf("the audit log: %q, want %q", got, want)
+	}
+}
+
 // Audits that wait for the store are bounded, and the oldest go.
 func TestWaitingAuditsAreBounded(t *testing.T) {
 	m := &journal.AlertMemory{}
@@ -672,6 +768,79 @@ func TestInstallationsHaveNames(t *testing.T) {
 			t.Errorf("it is told %+v", n)
 		}
 	}
+}
+
+// The heartbeat beats while nothing pages and what is wrong can be put on record. Else it is silent, for those who go by it.
+func TestHeartbeatIsSilent(t *testing.T) {
+	w := newWorld(t, 1)
+	g, beats, store := w.gateways[0], 0, w.store
+	g.opt.Healthy = func(context.Context) { beats++ }
+	for _, step := range []struct {
+		name string
+		set  func()
+		want int
+	}{
+		{"all is well", func() {}, 1},
+		{"there is a ticket", func() { w.dead(1, "ledger") }, 1},
+		{"something pages", func() { w.dead(40, "ledger"); w.snapshot.Destinations[0].Hour.Dead = 40 }, 0},
+		{"it is over", func() { w.dead(0) }, 1},
+		{"nothing can be put on record", func() { w.store = away{errors.New("permission denied")} }, 0},
+		{"it can", func() { w.store = store }, 1},
+		{"the store is away", func() { w.snapshot.Store.Away = &overview.Trouble{Since: w.now, Error: "gone"} }, 0},
+	} {
+		beats = 0
+		step.set()
+		w.pass(Every)
+		g.running.Wait()
+		if beats != step.want {
+			t.Errorf("%s: it beats %d times, want %d", step.name, beats, step.want)
+		}
+	}
+}
+
+// A gateway that runs tells an address of each thing that happens, not of the first alone.
+func TestRunningGatewayTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		g := w.gateways[0]
+		g.opt.Now = time.Now
+		g.Start()
+		defer g.Close()
+		for i, names := range [][]string{{"ledger"}, {"ledger", "mail"}, {"ledger", "mail", "hub"}} {
+			w.dead(1, names...)
+			time.Sleep(2 * Every)
+			synctest.Wait()
+			w.messages(i + 1)
+		}
+	})
+}
+
+// deaf is an address that never takes a message.
+type deaf struct{}
+
+func (deaf) Notify(ctx context.Context, _ Message) error {
+	<-ctx.Done()
+	return errors.New(strings.Repeat("it said a lot, ", 1000))
+}
+
+// An address that takes no message is waited for as long as nobody else sends it, and what it says is shortened before it is kept.
+func TestAddressThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.settings.Addresses[0].Notifier = deaf{}
+		w.dead(1, "ledger")
+		g := w.gateways[0]
+		g.Evaluate(t.Context())
+		began := time.Now()
+		g.Flush(t.Context())
+		if took := time.Since(began); took != sendTime || took >= leaseTime {
+			t.Errorf("it was waited for during %v", took)
+		}
+		last := g.Desk().Tried(t.Context())["ops"]
+		if last.Event != journal.AlertDelayed || len(last.Text) > len("ops: ")+maxError || !strings.HasPrefix(last.Text, "ops: it said a lot") {
+			t.Errorf("on record are %d bytes: %+v", len(last.Text), last)
+		}
+	})
 }
 
 // The heartbeat is not waited for, and has its time, however much of its own an evaluation has used.
