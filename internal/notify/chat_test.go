@@ -125,6 +125,20 @@ func TestChatsSayAll(t *testing.T) {
 	}
 }
 
+// Opsgenie knows an alert by its fingerprint, so that it is one there however often it is told of.
+func TestOpsgenieHasOneAlert(t *testing.T) {
+	usual := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = usual })
+	network := &repeater{fails: "takes"}
+	http.DefaultTransport = network
+	m := message()
+	m.Alerts = m.Alerts[:1]
+	_, _ = channel(t, services["opsgenie"].address, network).Send(t.Context(), m)
+	if sent := strings.Join(network.asked, "\n"); !strings.Contains(sent, `"alias":"hookonce:failing/ledger"`) {
+		t.Errorf("it is sent %s", sent)
+	}
+}
+
 // A chat that sends elsewhere is one that was not told, and nobody else gets its address.
 func TestChatsFollowNoRedirect(t *testing.T) {
 	before, usual := *http.DefaultClient, http.DefaultTransport

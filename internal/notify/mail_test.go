@@ -156,6 +156,39 @@ func TestMail(t *testing.T) {
 	}
 }
 
+// A mail that the server has taken was told, whatever the server says afterwards: it is not sent again.
+func TestMailIsDeliveredOnce(t *testing.T) {
+	for _, word := range []string{"RSET", "QUIT"} {
+		server := newMailServer(t, map[string]string{word: "421 shutting down"})
+		c := channel(t, "smtp://"+server.Addr().String()+"?from=hookonce@example.com&to=a@example.com&tls=none", nil)
+		if answer, err := c.Send(t.Context(), message()); err != nil || !strings.Contains(answer, "taken as 4F2A") {
+			t.Errorf("after %s fails: %q, %v", word, answer, err)
+		}
+	}
+}
+
+// A mail server for whose certificate nobody vouches that is trusted gets no password, and no mail.
+func TestMailServersThatNobodyKnows(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	secure := &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12}
+	for _, scheme := range []string{"smtps", "smtp"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if scheme == "smtps" {
+			l = tls.NewListener(l, secure)
+		}
+		server := serveMail(t, l, secure, map[string]string{"EHLO": "250-mail.test\r\n250-STARTTLS\r\n250 AUTH PLAIN", "STARTTLS": "220 go on"})
+		c := channel(t, scheme+"://hookonce:hunter2@"+l.Addr().String()+"?from=hookonce@example.com&to=a@example.com", nil)
+		_, err = c.Send(t.Context(), message())
+		if said := <-server.said; err == nil || !strings.Contains(err.Error(), "certificate") || strings.Contains(said, "AUTH") || strings.Contains(said, "MAIL") {
+			t.Errorf("%s: %v, and it said\n%s", scheme, err, said)
+		}
+	}
+}
+
 // What a mail server refuses is told in its words, without the password, and one that has no TLS does not get the password.
 func TestMailServersThatFail(t *testing.T) {
 	const query = "?from=hookonce@example.com&to=a@example.com"

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/notify"
@@ -139,6 +140,107 @@ func TestPagerHasAnIncidentForEachAlert(t *testing.T) {
 		}
 	}
 }
+
+// What PagerDuty would refuse, so that nobody is paged, is shortened: a headline, and a fingerprint, which still tells alerts apart.
+// A page alone is critical.
+func TestPagerTakesAllOfIt(t *testing.T) {
+	type incident struct {
+		Key     string `json:"dedup_key"`
+		Payload struct{ Summary, Severity string }
+	}
+	paged := func(a notify.Alert) (in incident) {
+		t.Helper()
+		network := &repeater{fails: "takes"}
+		c := channel(t, "pagerduty://events.pagerduty.com/"+strings.Repeat("0f", 16), network)
+		if _, err := c.Send(t.Context(), &notify.Message{Key: "k", State: notify.Firing, At: at, Alerts: []notify.Alert{a}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(network.asked[0]), &in); err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	const most = 1024
+	for headline, want := range map[string]string{
+		strings.Repeat("x", most):                            strings.Repeat("x", most),
+		strings.Repeat("x", most+1):                          strings.Repeat("x", most-3) + "…",
+		strings.Repeat("x", most-4) + strings.Repeat("é", 9): strings.Repeat("x", most-4) + "…",
+	} {
+		if got := paged(notify.Alert{Headline: headline}).Payload.Summary; got != want {
+			t.Errorf("of %d bytes it says %d: %q", len(headline), len(got), got)
+		}
+	}
+	long := strings.Repeat("x", 300)
+	if one, again, other := paged(notify.Alert{Fingerprint: long}), paged(notify.Alert{Fingerprint: long}), paged(notify.Alert{Fingerprint: long + "y"}); len(one.Key) > 255 || one.Key != again.Key || one.Key == other.Key {
+		t.Errorf("the keys are %q, again %q, and of another alert %q", one.Key, again.Key, other.Key)
+	}
+	for severity, want := range map[string]string{"page": "critical", "ticket": "warning", "info": "info"} {
+		if got := paged(notify.Alert{Severity: severity}).Payload.Severity; got != want {
+			t.Errorf("a %s is %s, want %s", severity, got, want)
+		}
+	}
+}
+
+// A text that is longer than Telegram takes is cut, so that the rest arrives, in each chat.
+func TestTelegramTakesAllOfIt(t *testing.T) {
+	network := &repeater{fails: "takes"}
+	c := channel(t, "telegram://110201543:fakeTelegramTokenfakeTelegramToken1@telegram?chats=@one,@two", network)
+	long := message()
+	long.Text = strings.Repeat("é", 5000)
+	if _, err := c.Send(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	for i, chat := range []string{"@one", "@two"} {
+		var got struct {
+			Chat string `json:"chat_id"`
+			Text string
+		}
+		if err := json.Unmarshal([]byte(network.asked[i]), &got); err != nil {
+			t.Fatal(err)
+		}
+		if n := utf8.RuneCountInString(got.Text); got.Chat != chat || n > 4096 || !strings.HasSuffix(got.Text, "é…") {
+			t.Errorf("%s gets %d characters", got.Chat, n)
+		}
+	}
+}
+
+// A receiver whose address has a user and a password is shown them, and nobody else is.
+func TestReceiverWithAPassword(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		if asked = append(asked, r.Method+" "+r.URL.Path); user != "hookonce" || password != "hunter2/hunter2" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	}))
+	defer server.Close()
+	address := strings.Replace(server.URL, "http://", "http://hookonce:hunter2%2Fhunter2@", 1) + "/in"
+	if answer, err := channel(t, address, http.DefaultTransport, whole).Send(t.Context(), message()); err != nil || strings.Contains(answer, "hunter2") {
+		t.Errorf("a webhook: %q, %v", answer, err)
+	}
+	beat, err := notify.NewHeartbeat(address, notify.Options{Transport: http.DefaultTransport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := beat.Beat(t.Context()); err != nil {
+		t.Errorf("a heartbeat: %v", err)
+	}
+	if want := []string{"POST /in", "GET /in"}; !slices.Equal(asked, want) {
+		t.Errorf("it was asked %q, want %q", asked, want)
+	}
+}
+
+// A library that panics at what a receiver says costs its message, and not the gateway.
+func TestPanicsAreErrors(t *testing.T) {
+	c := channel(t, "https://alerts.internal/", panics{}, whole)
+	if _, err := c.Send(t.Context(), message()); err == nil || !strings.Contains(err.Error(), "at the disco") {
+		t.Errorf("%v", err)
+	}
+}
+
+type panics struct{}
+
+func (panics) RoundTrip(*http.Request) (*http.Response, error) { panic("at the disco") }
 
 // unhurried stands for an API that takes a second for each request, and answers the third with an error if it is told to.
 type unhurried struct {
