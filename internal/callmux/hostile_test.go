@@ -2,6 +2,7 @@ package callmux
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -214,6 +215,188 @@ func TestConnectionsEnd(t *testing.T) {
 		if took := time.Since(began); took > 2*tail || err != nil {
 			t.Errorf("with nothing under way Close took %s: %v", took, err)
 		}
+	})
+}
+
+// A connection whose server says that it is to end takes no new calls: they go over another one, and those under way are answered.
+func TestClosingIsHeard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		free := make(chan struct{})
+		p := newPair(t, func(_ context.Context, _ time.Duration, payload []byte) []byte {
+			if payload[0] == 'w' {
+				<-free
+			}
+			return payload
+		})
+		answered := make(chan error, 1)
+		go func() {
+			_, err := p.Call(t.Context(), "", []byte("wait"))
+			answered <- err
+		}()
+		synctest.Wait()
+		p.server.mu.Lock()
+		for e := range p.server.ends {
+			e.leave("it is old", grace)
+		}
+		p.server.mu.Unlock()
+		synctest.Wait()
+		if _, err := p.Call(t.Context(), "", []byte("new")); err != nil || p.dials.Load() != 2 {
+			t.Errorf("a new call: %v, after %d connections", err, p.dials.Load())
+		}
+		close(free)
+		if err := <-answered; err != nil {
+			t.Errorf("the call that was under way: %v", err)
+		}
+	})
+}
+
+// New calls go over a new connection when one is old, so that each of several servers behind a name gets some.
+func TestConnectionsAreRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, echo)
+		for i, after := range []time.Duration{0, renewal - time.Second, time.Second} {
+			time.Sleep(after)
+			if _, err := p.Call(t.Context(), "", []byte("x")); err != nil || p.dials.Load() != []int64{1, 1, 2}[i] {
+				t.Errorf("call %d: %v, over connection %d", i, err, p.dials.Load())
+			}
+		}
+	})
+}
+
+// A connection that cannot be made is given up, so that whoever waits for it hears so, and the next call tries again.
+func TestDialsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := NewClient(func(ctx context.Context) (io.ReadWriteCloser, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}, 1<<20)
+		defer c.Close()
+		for _, size := range []int{1, 1 << 20} {
+			began := time.Now()
+			_, err := c.Call(t.Context(), "", make([]byte, size))
+			if took := time.Since(began); !errors.Is(err, ErrUnreached) || took != dialTimeout {
+				t.Errorf("a call of %d bytes: after %s %v", size, took, err)
+			}
+		}
+	})
+}
+
+// An answer that is longer than there is room for fails its call, and no other one; a frame of it that no server sends ends the
+// connection at once.
+func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t, func(_ context.Context, _ time.Duration, payload []byte) []byte {
+			return make([]byte, 4<<20+int(payload[0]))
+		})
+		for i, want := range []error{nil, ErrBroken, nil} {
+			if answer, err := p.Call(t.Context(), "", []byte{byte(i % 2)}); !errors.Is(err, want) || err == nil && len(answer) != 4<<20 {
+				t.Errorf("call %d: %d bytes, %v", i, len(answer), err)
+			}
+		}
+		if n := p.dials.Load(); n != 1 {
+			t.Errorf("over %d connections", n)
+		}
+		near, far := net.Pipe()
+		go func() {
+			far.Read(make([]byte, 100)) // the call
+			far.Write(append(frame(nil, kindPart, 1, maxPart+1), make([]byte, maxPart)...))
+		}()
+		liar := NewClient(func(context.Context) (io.ReadWriteCloser, error) { return near, nil }, 1<<20)
+		defer liar.Close()
+		began := time.Now()
+		_, err := liar.Call(t.Context(), "", []byte("x"))
+		if took := time.Since(began); !errors.Is(err, ErrBroken) || took > 0 {
+			t.Errorf("a frame of %d bytes: after %s %v", maxPart+1, took, err)
+		}
+	})
+}
+
+// A server has so many connections, and ends those that are more.
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(echo)
+		var room quota.Pool
+		room.Resize(1<<20, true)
+		share := room.Share()
+		serve := func() (near net.Conn, served chan struct{}) {
+			near, far := net.Pipe()
+			served = make(chan struct{})
+			go func() { s.Serve(far, bufio.NewReader(far), all(share), nil); close(served) }()
+			t.Cleanup(func() { near.Close() })
+			synctest.Wait()
+			return near, served
+		}
+		first, ended := serve()
+		for range MaxConnections - 1 {
+			serve()
+		}
+		_, more := serve()
+		select {
+		case <-more:
+		default:
+			t.Errorf("%d connections are served", MaxConnections+1)
+		}
+		first.Close()
+		<-ended
+		_, another := serve()
+		select {
+		case <-another:
+			t.Error("where one has ended no other one is served")
+		default:
+		}
+	})
+}
+
+// An answer that is queued is written before the server ends its connection, however late the other side reads it.
+func TestQueuedAnswersAreWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(echo)
+		var room quota.Pool
+		room.Resize(1<<20, true)
+		near, far := net.Pipe()
+		defer near.Close()
+		go s.Serve(far, bufio.NewReader(far), all(room.Share()), nil)
+		near.Write(append(frame(nil, kindCall, 1, 3), 0, 0, 'x'))
+		synctest.Wait()
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close(t.Context()) }()
+		time.Sleep(4 * tail)
+		said, err := io.ReadAll(near)
+		if err != nil || !bytes.Contains(said, []byte("re:x")) {
+			t.Errorf("it read %q, %v", said, err)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Whoever says that he is alive and reads nothing holds no answers for long.
+func TestWhoReadsNothingIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(echo)
+		var room quota.Pool
+		room.Resize(1<<20, true)
+		near, far := net.Pipe()
+		served := make(chan struct{})
+		go func() { s.Serve(far, bufio.NewReader(far), all(room.Share()), nil); close(served) }()
+		near.Write(append(frame(nil, kindCall, 1, 3), 0, 0, 'x'))
+		began := time.Now()
+		for err := error(nil); err == nil; {
+			time.Sleep(3 * time.Second)
+			_, err = near.Write(frame(nil, kindPing, 0, 0))
+		}
+		if took := time.Since(began); took > stalled+3*time.Second {
+			t.Errorf("it is served for %s", took)
+		}
+		<-served
 	})
 }
 
