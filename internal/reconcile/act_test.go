@@ -81,6 +81,21 @@ func TestRedeliverFails(t *testing.T) {
 	})
 }
 
+// TestRedeliverSuccess: what the sender answers where it does not send the event again is no success.
+func TestRedeliverSuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Intercept: resends(func(w http.ResponseWriter, n int) {
+			w.WriteHeader([]int{200, 202}[n-1])
+		})}, func(s *spec.Spec) { s.Reconcile.Redeliver.Success = []int{202} })
+		w.server.Add(entries(2)...)
+		w.opts.Redeliver = true
+		r := w.mustRun()
+		if r.Redelivered != 1 || r.Failures["having an event sent again: the API answered 200: success is [202] here"] != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
 // TestRedeliverLimited waits where the sender asks for it.
 func TestRedeliverLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -217,6 +232,28 @@ func TestIngestBatch(t *testing.T) {
 	})
 }
 
+// TestIngestWholeEntry: an event has several entries, of which the newest is cut, and is stored as the one that has all of it has it.
+func TestIngestWholeEntry(t *testing.T) {
+	for name, page := range map[string]string{
+		"the older one is whole": `{"data": [{"id": "d2", "at": "AT", "cut": true, "event": {"id": "a"}}, {"id": "d1", "at": "AT", "event": {"id": "a", "order": "7"}}]}`,
+		"the newer one is whole": `{"data": [{"id": "d2", "at": "AT", "event": {"id": "a", "order": "7"}}, {"id": "d1", "at": "AT", "cut": true, "event": {"id": "a"}}]}`,
+	} {
+		bubble(t, name, func(t *testing.T) {
+			w := newWorld(t, &reconciletest.Server{Intercept: listOf(page)}, func(s *spec.Spec) {
+				s.Reconcile.List.Event.Cut = &spec.Condition{In: "$.cut", Is: []string{"true"}}
+			})
+			var got []string
+			w.opts.Ingest = func(_ context.Context, event hookonce.Event) (bool, error) {
+				got = append(got, string(event.Body))
+				return true, nil
+			}
+			if r := w.mustRun(); r.Stored != 1 || !slices.Equal(got, []string{`{"id": "a", "order": "7"}`}) {
+				t.Errorf("%q, %+v", got, r)
+			}
+		})
+	}
+}
+
 // TestIngest hands over what the provider's own rules find in the body: the same as in a webhook, but without a digest.
 func TestIngest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -281,6 +318,31 @@ func TestHeld(t *testing.T) {
 			}
 			if n := len(w.server.Resent()); redeliver && n != 2 {
 				t.Errorf("%d were asked for again", n)
+			}
+		})
+	}
+}
+
+// TestHoldUnanswered: where nobody can say what has to be held nothing is done, and the run has failed.
+func TestHoldUnanswered(t *testing.T) {
+	for _, redeliver := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, &reconciletest.Server{})
+			w.server.Add(entries(1500)...)
+			if w.opts.Redeliver = redeliver; !redeliver {
+				w.opts.Ingest = w.ledger.ingest
+			}
+			away, asked := errors.New("the other names cannot be asked for"), 0
+			w.opts.Hold = func(context.Context, []reconcile.Missing) (map[string]string, error) {
+				asked++
+				return nil, away
+			}
+			r, err := w.run()
+			if !errors.Is(err, away) || asked != 1 || r.Missing != 1500 || !r.Settled.Equal(r.Since) {
+				t.Errorf("%v, asked %d times, %+v", err, asked, r)
+			}
+			if len(w.server.Resent()) > 0 || len(w.ledger.known) > 0 {
+				t.Errorf("%d were sent again, and %d stored", len(w.server.Resent()), len(w.ledger.known))
 			}
 		})
 	}

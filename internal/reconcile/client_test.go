@@ -1,6 +1,7 @@
 package reconcile_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -155,6 +156,7 @@ func TestLiars(t *testing.T) {
 		"another port":                 {spec.PageURL, text(`{"data": [], "more": true, "next": "https://api.acme.example:8443/events"}`), "at another server"},
 		"a host with a name before it": {spec.PageURL, text(`{"data": [], "more": true, "next": "https://api.acme.example@evil.example/"}`), "at another server"},
 		"a user in the URL":            {spec.PageURL, text(`{"data": [], "more": true, "next": "https://me@api.acme.example/"}`), "at another server"},
+		"a URL without end":            {spec.PageURL, text(`{"data": [], "more": true, "next": "` + reconciletest.Origin + `/events?after=` + strings.Repeat("x", 9000) + `"}`), "the URL of the next page is none"},
 		"no URL":                       {spec.PageURL, text(`{"data": [], "more": true, "next": "https://%zz"}`), "the URL of the next page is none"},
 		"no JSON":                      {spec.PageCursor, text(`<html>`), "the answer is no JSON"},
 		"no list":                      {spec.PageCursor, text(`{"data": {"id": 1}}`), "what should be the list, at $.data, is none"},
@@ -319,6 +321,39 @@ func TestOAuth(t *testing.T) {
 		o.lasts = 1
 		if _, err := w.run(); !errors.Is(err, reconcile.ErrRights) || o.granted != 2 {
 			t.Errorf("tokens that are good for nothing: %v after %d", err, o.granted)
+		}
+	})
+}
+
+// TestOAuthRefused asks for an access token with wrong credentials once: a sender may lock an account that is tried too often.
+func TestOAuthRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Intercept: answerFirst(100, 401)}, func(s *spec.Spec) {
+			s.Reconcile.Auth = spec.Auth{Kind: spec.AuthOAuth, TokenPath: "/oauth/token"}
+		})
+		w.opts.Token = "client:fake-client-secret"
+		if _, err := w.run(); !errors.Is(err, reconcile.ErrRights) || len(w.server.Requests()) != 1 {
+			t.Errorf("%v, after %d requests", err, len(w.server.Requests()))
+		}
+	})
+}
+
+// silent takes requests and answers none.
+type silent struct{}
+
+func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestSilentSender: a sender that takes requests and answers none is given up, a minute for each of them.
+func TestSilentSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{})
+		w.opts.Transport = silent{}
+		began := time.Now()
+		if _, err := w.run(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 6*time.Minute+31*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
 }

@@ -36,6 +36,27 @@ func TestYoungIsNotPassed(t *testing.T) {
 	})
 }
 
+// TestOldestYoungIsNotPassed: of several that were too young when they were looked up the oldest is not settled, whichever was looked
+// up first.
+func TestOldestYoungIsNotPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor, Size: 10_000, Intercept: resends(func(w http.ResponseWriter, n int) {
+			w.Header().Set("Retry-After", "840")
+			w.WriteHeader([]int{429, 202}[n-1])
+		})})
+		oldest := time.Now().Add(-55 * time.Minute).Truncate(time.Second)
+		w.server.Add(reconciletest.Entry{ID: "evt_old", At: oldest.Add(-time.Hour)}, reconciletest.Entry{ID: "evt_young", At: oldest})
+		for i := range 20_000 { // as many as are looked up together, before the page that has the oldest
+			w.server.Add(reconciletest.Entry{ID: fmt.Sprint("evt_", i), At: oldest.Add(5 * time.Minute)})
+		}
+		w.opts.Redeliver, w.opts.Lag = true, time.Hour
+		r := w.mustRun()
+		if r.Redelivered != 1 || r.Young != 20_001 || !r.Settled.Equal(oldest) {
+			t.Errorf("settled at %v, and at %v there is one that was not looked at again: %d are young, %d were sent again", r.Settled, oldest, r.Young, r.Redelivered)
+		}
+	})
+}
+
 // TestForgotten: an event that is not on record and so old that its key may be forgotten is never stored a second time, also if
 // it grows so old while the run lasts.
 func TestForgotten(t *testing.T) {
@@ -145,6 +166,23 @@ func TestErrorsQuoteNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPagesAreBounded ends a list whose pages are small and go on for ever.
+func TestPagesAreBounded(t *testing.T) {
+	racetest.Skip(t)
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor, Intercept: func(w http.ResponseWriter, _ *http.Request) bool {
+			n++
+			_, _ = fmt.Fprintf(w, `{"data": [{"id": "entry_%d", "ok": true}], "next": "%[1]d"}`, n)
+			return true
+		}})
+		r, err := w.run()
+		if !errors.Is(err, reconcile.ErrLies) || !strings.Contains(err.Error(), "it has more than 20000 pages") || r.Pages != 20_000 || !r.Settled.Equal(r.Since) {
+			t.Errorf("%v after %d pages", err, r.Pages)
+		}
+	})
 }
 
 // TestEntriesAreBounded ends a list that has more entries than can be kept apart.

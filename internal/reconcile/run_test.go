@@ -73,6 +73,36 @@ func TestListWithoutRange(t *testing.T) {
 	})
 }
 
+// TestOldEntries: a list that begins with the newest is read until all of a page is before the range, and not to an entry that stands
+// there out of order, as one that was sent again does.
+func TestOldEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		page := func(next string, ages ...time.Duration) string {
+			var all []string
+			for _, age := range ages {
+				id := fmt.Sprint("evt_", age)
+				all = append(all, fmt.Sprintf(`{"id": %q, "at": %q, "event": {"id": %q}}`, id, now.Add(-age).Format(time.RFC3339), id))
+			}
+			return fmt.Sprintf(`{"data": [%s], "next": %q}`, strings.Join(all, ", "), next)
+		}
+		pages := map[string]string{
+			"":  page("2", time.Hour, 90*time.Hour),
+			"2": page("3", 91*time.Hour, 2*time.Hour),
+			"3": page("4", 92*time.Hour, 93*time.Hour),
+			"4": page("", 3*time.Hour),
+		}
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor, Intercept: func(w http.ResponseWriter, r *http.Request) bool {
+			_, _ = fmt.Fprint(w, pages[r.URL.Query().Get("after")])
+			return true
+		}})
+		r := w.mustRun()
+		if diff := cmp.Diff([]string{"evt_1h0m0s", "evt_2h0m0s"}, keys(r.Events)); diff != "" || r.Pages != 3 {
+			t.Errorf("%s after %d pages", diff, r.Pages)
+		}
+	})
+}
+
 // TestRange: both ends are included, whatever the sender cuts off of its times.
 func TestRange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -214,6 +244,17 @@ func TestTypes(t *testing.T) {
 		w.opts.Types = []string{"order.*", "shop.paid"}
 		r := w.mustRun()
 		if r.Other != 1 || !slices.Equal(keys(r.Events), []string{"evt_000", "evt_001", "evt_003"}) {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// TestUnknownTypes: of an event whose type the list does not say nobody knows that it is not wanted.
+func TestUnknownTypes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Intercept: listOf(`{"data": [{"id": "d1", "at": "AT", "event": {"id": "evt_typeless"}}]}`)})
+		w.opts.Types = []string{"order.*"}
+		if r := w.mustRun(); r.Other != 0 || !slices.Equal(keys(r.Events), []string{"evt_typeless"}) {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -375,9 +416,68 @@ func TestManyMissing(t *testing.T) {
 			all[i] = reconciletest.Entry{ID: fmt.Sprintf("evt_%05d", i), At: time.Now().Add(-time.Hour)}
 		}
 		w.server.Add(all...)
+		asked := 0
+		w.server.Before = func(page int) {
+			if page == 5 {
+				asked = w.ledger.asked
+			}
+		}
 		r := w.mustRun()
 		if r.Missing != n || len(r.Events) != reconcile.MaxMissing {
 			t.Errorf("%d missing, %d listed", r.Missing, len(r.Events))
+		}
+		if asked != 2*20_000/reconcile.MaxKeys {
+			t.Errorf("when 20 000 were read the ledger was asked %d times, and looks twice at each before more wait", asked)
+		}
+	})
+}
+
+// TestLargeBodies are not all kept until the list ends: what waits is looked at again when 64 MiB do.
+func TestLargeBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const pages, size = 6, 16 << 20
+		pad, n, asked := strings.Repeat("x", size), 0, 0
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor})
+		w.server.Intercept = func(rw http.ResponseWriter, _ *http.Request) bool {
+			if n++; n == 5 {
+				asked = w.ledger.asked
+			}
+			next := ""
+			if n < pages {
+				next = fmt.Sprint("page_", n)
+			}
+			_, _ = fmt.Fprintf(rw, `{"next": %q, "data": [{"id": "%d", "event": {"id": "evt_%[2]d", "pad": %q}}]}`, next, n, pad)
+			return true
+		}
+		w.opts.Ingest = func(context.Context, hookonce.Event) (bool, error) { return true, nil }
+		if r := w.mustRun(); r.Stored != pages || asked != 5 {
+			t.Errorf("when four were read the ledger was asked %d times, want 5: %+v", asked, r)
+		}
+	})
+}
+
+// TestReportsAreBounded counts all, and lists the first of them.
+func TestReportsAreBounded(t *testing.T) {
+	const n = reconcile.MaxMissing + 100
+	many := func(t *testing.T, change ...func(*spec.Spec)) *world {
+		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor, Size: 5000}, change...)
+		w.ledger.known = map[string]reconcile.Known{}
+		for i := range n {
+			id := fmt.Sprintf("evt_%05d", i)
+			w.server.Add(reconciletest.Entry{ID: id, At: time.Now().Add(-time.Hour)})
+			w.ledger.known[id] = reconcile.Known{Status: "failed", Unfinished: true}
+		}
+		return w
+	}
+	bubble(t, "unfinished", func(t *testing.T) {
+		if r := many(t).mustRun(); r.NotDone != n || len(r.Unfinished) != reconcile.MaxMissing {
+			t.Errorf("%d are not done, %d listed", r.NotDone, len(r.Unfinished))
+		}
+	})
+	bubble(t, "undelivered", func(t *testing.T) {
+		r := many(t, func(s *spec.Spec) { s.Reconcile.List.Event.Body = "$.event.none" }).mustRun()
+		if r.Unkeyed != n || len(r.Undelivered) != reconcile.MaxMissing {
+			t.Errorf("%d have no key, %d listed", r.Unkeyed, len(r.Undelivered))
 		}
 	})
 }

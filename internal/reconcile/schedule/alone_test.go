@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +48,19 @@ func TestAlone(t *testing.T) {
 			t.Errorf("the mark is %+v, %v", marks, err)
 		}
 	})
+}
+
+// Who could not give the source back says that nobody else can have it for a while, beside what else went wrong.
+func TestAloneKeepsIt(t *testing.T) {
+	broken := errors.New("broken off")
+	for name, failed := range map[string]error{"it went well": nil, "it failed": broken} {
+		store := journaltest.NewFaulty(journaltest.NewMemory())
+		store.Fail(journaltest.OpReleaseMark, 1, journaltest.NotPersisted)
+		err := Alone(t.Context(), store, time.Now, "billing", func(context.Context) error { return failed })
+		if err == nil || !strings.Contains(err.Error(), "for a minute nobody else can compare it") || failed != nil && !errors.Is(err, failed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // Who has lost the source to somebody else ends, and says so.

@@ -99,11 +99,11 @@ func (w *world) startWith(source func() Source) *gateway {
 			}
 			return w.unwritten
 		},
-		Found: func(_ context.Context, source string, n News) {
+		Found: func(ctx context.Context, source string, n News) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			if source != "billing" || !n.any() {
-				w.Errorf("of %q it told %+v", source, n)
+			if source != "billing" || !n.any() || ctx.Err() != nil {
+				w.Errorf("of %q it told %+v, with a context of which %v", source, n, ctx.Err())
 			}
 			w.found = append(w.found, n)
 		},
@@ -528,6 +528,26 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
+// What a run stored before the end of its gateway cut it off is told, and can be put on record.
+func TestInterruptedIsTold(t *testing.T) {
+	bubble(t, func(w *world) {
+		g := w.begun()
+		w.change(func(s *Source) {
+			s.Ingest = func(ctx context.Context, ev hookonce.Event) (bool, error) {
+				go g.stop()
+				<-ctx.Done()
+				return w.ingest(ctx, ev)
+			}
+		})
+		w.make("evt_1")
+		w.make("evt_2")
+		w.pass(2 * every)
+		if w.has("evt_1") == w.has("evt_2") || len(w.found) != 1 || w.found[0].Stored != 1 {
+			t.Errorf("stored are the first %t and the second %t, and it told %+v", w.has("evt_1"), w.has("evt_2"), w.found)
+		}
+	})
+}
+
 // A sender that fails is asked again soon, not in a period, and less and less often.
 func TestSenderFails(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -554,6 +574,129 @@ func TestSenderFails(t *testing.T) {
 		if w.mark().Last.Error != "" {
 			t.Errorf("it does not recover: %+v", w.mark())
 		}
+	})
+}
+
+// What was told is not told again because a run failed in between.
+func TestToldOnceAlthoughARunFails(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) {
+			s.Ingest = func(context.Context, hookonce.Event) (bool, error) { return false, errors.New("the store is full") }
+		})
+		g := w.begun()
+		w.make("evt_bad")
+		w.pass(2 * every)
+		w.counts("1 0 1", g)
+		w.answers(func(rw http.ResponseWriter) bool {
+			rw.WriteHeader(http.StatusForbidden)
+			return true
+		})
+		w.pass(2 * every)
+		if w.mark().Last.Error == "" {
+			t.Fatalf("no run failed: %+v", w.mark())
+		}
+		w.answers(nil)
+		w.pass(2 * every)
+		w.counts("1 0 1", g)
+		w.says(1, "an event never arrived")
+	})
+}
+
+// An event that its sender lists late, behind what was compared, is told when it is stored.
+func TestListedLate(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) { s.Ingest = w.ingest })
+		g := w.begun()
+		w.pass(4 * every)
+		w.server.Add(reconciletest.Entry{ID: "evt_late", At: w.mark().Through.Add(-time.Minute)})
+		w.pass(2 * every)
+		w.counts("1 1 0", g)
+		w.says(1, "an event never arrived")
+	})
+}
+
+// What the webhook is not subscribed to was not to arrive, and is not recovered.
+func TestTypes(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) { s.Ingest, s.Types = w.ingest, []string{"order.*"} })
+		g := w.begun()
+		at := w.make("evt_wanted")
+		w.server.Add(reconciletest.Entry{ID: "evt_other", Type: "shop.made", At: at})
+		w.pass(2 * every)
+		if !w.has("evt_wanted") || w.has("evt_other") {
+			t.Errorf("stored: wanted %v, other %v", w.has("evt_wanted"), w.has("evt_other"))
+		}
+		w.counts("1 1 0", g)
+	})
+}
+
+// The counters of a source are there before anything is counted, so that the first of it is an increase; and how far it was compared
+// is there as it is on record.
+func TestMetricsOfASource(t *testing.T) {
+	bubble(t, func(w *world) {
+		g := w.start()
+		w.pass(time.Second)
+		m := g.Schedule.metrics
+		if n := testutil.CollectAndCount(m.missing) + testutil.CollectAndCount(m.recovered) + testutil.CollectAndCount(m.failed); n != 3 || testutil.CollectAndCount(m.runs) != 2 {
+			t.Errorf("there are %d counters of what is missing, and %d of runs", n, testutil.CollectAndCount(m.runs))
+		}
+		w.pass(4 * every)
+		if got, want := testutil.ToFloat64(m.through), float64(w.mark().Through.UnixMilli())/1000; got != want {
+			t.Errorf("it was compared through %v, and is said to be through %v", want, got)
+		}
+	})
+}
+
+// A gateway that was away for longer than the sender's list goes back says that a part cannot be compared any more; one that was
+// away for a shorter time has nothing to say.
+func TestWindowPassed(t *testing.T) {
+	for away, want := range map[time.Duration]int{12 * time.Hour: 0, 72 * time.Hour: 1} {
+		bubble(t, func(w *world) {
+			s := w.server.Spec(reconciletest.Origin)
+			s.Reconcile.Window = 24 * time.Hour
+			p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(reconciletest.Secret)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.change(func(s *Source) { s.Provider = p })
+			w.begun().stop()
+			w.pass(away)
+			w.start()
+			w.pass(4 * every)
+			w.says(want, "cannot be compared any more")
+		})
+	}
+}
+
+// A key that is forgotten while a run lasts does not make its event missing, which would be stored once more.
+func TestForgottenMeanwhile(t *testing.T) {
+	bubble(t, func(w *world) {
+		const remembered = 24 * time.Hour
+		w.change(func(s *Source) { s.Ingest, s.Remembered = w.ingest, remembered })
+		w.begun().stop()
+		w.make("evt_1")
+		w.arrive("evt_1")
+		w.pass(remembered - 15*time.Minute)
+		limited := false
+		w.answers(func(rw http.ResponseWriter) bool {
+			if limited {
+				return false
+			}
+			limited = true
+			rw.Header().Set("Retry-After", "840")
+			rw.WriteHeader(http.StatusTooManyRequests)
+			return true
+		})
+		g := w.start()
+		w.pass(10 * time.Minute)
+		w.mu.Lock()
+		delete(w.known, "evt_1")
+		w.mu.Unlock()
+		w.pass(10 * time.Minute)
+		if got := w.mark().Last; w.has("evt_1") || got.Listed != 1 {
+			t.Errorf("stored once more %v, by a run that came to %+v", w.has("evt_1"), got)
+		}
+		w.counts("0 0 0", g)
 	})
 }
 
