@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,10 +27,13 @@ import (
 type counted struct {
 	t       *testing.T
 	store   *memstore.Store
+	service Service
 	handler http.Handler
 	mu      sync.Mutex
 	at      time.Time
 	refs    map[hookonce.Ref]bool
+	unheard error // what every claim ends with
+	away    error // what every look ends with
 }
 
 // newCounted returns one whose service answers as the header X-Answer of a request says, and takes perHour keys.
@@ -39,6 +43,9 @@ func newCounted(t *testing.T, perHour int, scope ...string) *counted {
 		status, err := strconv.Atoi(r.Header.Get("X-Answer"))
 		if err != nil {
 			panic(http.ErrAbortHandler)
+		}
+		if n, _ := strconv.Atoi(r.Header.Get("X-Fields")); n > 0 {
+			w.Header().Set("X-Long", strings.Repeat("x", n))
 		}
 		w.WriteHeader(status)
 		size, _ := strconv.Atoi(r.Header.Get("X-Size"))
@@ -51,11 +58,17 @@ func newCounted(t *testing.T, perHour int, scope ...string) *counted {
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	c.handler = New(Service{
+	c.service = Service{
 		Name: "charges", URL: to, Transport: transport, MaxBody: 1 << 20, MaxAnswer: 1 << 20,
 		Timeout: 20 * time.Second, Lease: 10 * time.Second, NewKeys: perHour, Scope: scope,
-	}, Options{Store: watched{c.store, c}, Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), Now: c.now})
+	}
+	c.start()
 	return c
+}
+
+// start starts the gateway, which remembers nothing but what is in the store.
+func (c *counted) start() {
+	c.handler = New(c.service, Options{Store: watched{c.store, c}, Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), Now: c.now})
 }
 
 // watched remembers every key that was claimed.
@@ -68,7 +81,17 @@ func (w watched) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce
 	w.c.mu.Lock()
 	defer w.c.mu.Unlock()
 	w.c.refs[req.Ref] = true
+	if w.c.unheard != nil {
+		return hookonce.Claim{}, w.c.unheard
+	}
 	return w.Store.Claim(ctx, req)
+}
+
+func (w watched) Lookup(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, error) {
+	if w.c.away != nil {
+		return hookonce.Claim{}, w.c.away
+	}
+	return w.Store.Lookup(ctx, ref)
 }
 
 func (c *counted) now() time.Time {
@@ -95,15 +118,15 @@ func (c *counted) rows() (n int) {
 	return n
 }
 
-// ask sends a request with a key, from an address, and returns the answer.
+// ask sends a request with a key, from an address, and returns the answer, whose body and header have so many bytes.
 func (c *counted) ask(from, tenant, key, answer string, size ...int) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("10"))
 	r.RemoteAddr = netip.AddrPortFrom(netip.MustParseAddr(from), 4711).String()
 	r.Header.Set("X-Tenant", tenant)
 	r.Header.Set("Idempotency-Key", key)
 	r.Header.Set("X-Answer", answer)
-	if len(size) > 0 {
-		r.Header.Set("X-Size", strconv.Itoa(size[0]))
+	for i, n := range size {
+		r.Header.Set([]string{"X-Size", "X-Fields"}[i], strconv.Itoa(n))
 	}
 	w := httptest.NewRecorder()
 	c.handler.ServeHTTP(w, r)
@@ -266,13 +289,58 @@ func TestRedirectsLetNobodyIn(t *testing.T) {
 
 // Long answers cost as many rows as they take up.
 func TestLongAnswersCostMore(t *testing.T) {
-	c := newCounted(t, 100, "header:X-Tenant")
+	for name, size := range map[string][]int{"body": {40 << 10}, "header": {0, 40 << 10}} {
+		c := newCounted(t, 100, "header:X-Tenant")
+		for i := range 50 {
+			c.ask(stranger, fmt.Sprint("t", i), fmt.Sprint("k", i), "404", size...)
+		}
+		if n := c.rows(); n != 10 {
+			t.Errorf("%d rows with 40 KiB of %s each", n, name)
+		}
+	}
+}
+
+// Whoever was let in before a restart is known by his first copy, and comes through beside strangers at the same address.
+func TestKnownCallersAfterARestart(t *testing.T) {
+	c := newCounted(t, 5, "header:X-Tenant")
+	c.want(c.ask(stranger, "acme", "first", "201"), 201)
+	c.start()
+	c.want(c.ask(stranger, "acme", "first", "201"), 201)
 	for i := range 50 {
-		c.ask(stranger, fmt.Sprint("t", i), fmt.Sprint("k", i), "404", 40<<10)
+		c.ask(stranger, fmt.Sprint("t", i), fmt.Sprint("k", i), "404")
 	}
-	if n := c.rows(); n != 10 {
-		t.Errorf("%d rows with 40 KiB each", n)
+	c.want(c.ask(stranger, "acme", "second", "201"), 201)
+}
+
+// A claim of which nobody knows whether it is stored costs its row: there are no more of them while the store flaps.
+func TestUnknownOutcomesCostARow(t *testing.T) {
+	c := newCounted(t, 5)
+	c.unheard = hookonce.ErrUnknownOutcome
+	for i := range 50 {
+		c.ask(stranger, "", fmt.Sprint("k", i), "201")
 	}
+	if n := len(c.refs); n == 0 || n > 5 {
+		t.Errorf("%d keys may be stored", n)
+	}
+	c.unheard = nil
+	c.want(c.ask(stranger, "", "then", "201"), 429)
+	c.later(time.Hour)
+	c.want(c.ask(stranger, "", "then", "201"), 201)
+}
+
+// While nobody can say whether a key is on record whoever has used everything up is not let in with it.
+func TestNobodyPassesWhileTheStoreIsAway(t *testing.T) {
+	c := newCounted(t, 2)
+	for i := range 2 {
+		c.want(c.ask(stranger, "", fmt.Sprint("k", i), "404"), 404)
+	}
+	c.away = errors.New("the store is away")
+	c.want(c.ask(stranger, "", "new", "201"), 503)
+	if len(c.refs) != 2 {
+		t.Errorf("claimed are %v", c.refs)
+	}
+	c.away = nil
+	c.want(c.ask(stranger, "", "new", "201"), 429)
 }
 
 // As many callers and addresses as there are: what is known of them is bounded, and the next is served.

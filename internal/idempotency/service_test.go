@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookonce/hookonce"
@@ -146,6 +147,19 @@ func TestPatient(t *testing.T) {
 	}
 }
 
+// A copy may wait for the first request, and be forwarded then: it has time for both.
+func TestCopiesHaveTimeToWait(t *testing.T) {
+	const wait, timeout = 3 * time.Minute, 2 * time.Minute
+	h := New(Service{Name: "charges", URL: &url.URL{}, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: timeout, Wait: wait, Lease: 10 * time.Second}, Options{
+		Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+	})
+	s, began := &socket{ResponseWriter: httptest.NewRecorder()}, time.Now()
+	h.ServeHTTP(s, httptest.NewRequest(http.MethodPost, "/", nil))
+	if s.write.Before(began.Add(wait+timeout)) || s.read.Before(began.Add(wait+timeout)) {
+		t.Errorf("its connection is cut after %v for reads, %v for writes", s.read.Sub(began), s.write.Sub(began))
+	}
+}
+
 // A service may answer before it has been sent all of a request without a key. Nobody moves the deadlines of the
 // connection once that request is over: the server moves them to get its own read back, and would wait for that.
 func TestSocketIsLeftToTheServer(t *testing.T) {
@@ -207,17 +221,18 @@ func TestServiceIsToldWhoForwarded(t *testing.T) {
 		trusted string
 		want    string
 	}{
-		"nobody trusted": {"10.0.0.0/8", "127.0.0.1 http"},
-		"trusted":        {"127.0.0.0/8", "192.0.2.7, 127.0.0.1 https"},
+		"nobody trusted": {"10.0.0.0/8", "127.0.0.1 http front.internal"},
+		"trusted":        {"127.0.0.0/8", "192.0.2.7, 127.0.0.1 https shop.example.com"},
 	} {
 		srv := front(t, func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprint(w, r.Header.Get("X-Forwarded-For"), " ", r.Header.Get("X-Forwarded-Proto"))
+			fmt.Fprint(w, r.Header.Get("X-Forwarded-For"), " ", r.Header.Get("X-Forwarded-Proto"), " ", r.Header.Get("X-Forwarded-Host"))
 		}, 0, func(s *Service) { s.TrustedProxies = []netip.Prefix{netip.MustParsePrefix(c.trusted)} })
 		req, err := http.NewRequest("POST", srv.URL, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header = http.Header{"Idempotency-Key": {"k1"}, "X-Forwarded-For": {"192.0.2.7"}, "X-Forwarded-Proto": {"https"}}
+		req.Host = "front.internal"
+		req.Header = http.Header{"Idempotency-Key": {"k1"}, "X-Forwarded-For": {"192.0.2.7"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"shop.example.com"}}
 		res, err := srv.Client().Do(req)
 		if err != nil {
 			t.Fatal(err)
@@ -243,6 +258,36 @@ func TestServiceKeys(t *testing.T) {
 	}
 	if res, text := ask(t, srv, "POST", "/", "k1", "10"); res.StatusCode != 400 || !strings.Contains(text, "https://developer.example.com/keys") {
 		t.Errorf("answered %d %s", res.StatusCode, text)
+	}
+}
+
+// What a client says behind the body of its request does not reach the service, which might take it for the gateway's word.
+func TestTrailersAreLeftOut(t *testing.T) {
+	srv := front(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		fmt.Fprint(w, string(body), " ", len(r.Trailer), " ", err)
+	}, 0, func(s *Service) { s.OptionalKey = true })
+	req, err := http.NewRequest(http.MethodPost, srv.URL, io.MultiReader(strings.NewReader("10"))) // whose length is not known
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Trailer = http.Header{"Hookonce-Forced": {"true"}}
+	res, err := srv.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, err := io.ReadAll(res.Body); err != nil || string(text) != "10 0 <nil>" {
+		t.Errorf("the service saw %q, %v", text, err)
+	}
+}
+
+// What alerts go by is there before the first request: they see only what grows.
+func TestFailuresAreCountedFromTheBeginning(t *testing.T) {
+	m := NewMetrics(prometheus.NewRegistry())
+	New(Service{Name: "charges", URL: &url.URL{}, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: 20 * time.Second, Lease: 10 * time.Second}, Options{Store: memstore.New(), Metrics: m, Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+	if n, is := testutil.CollectAndCount(m.requests), testutil.ToFloat64(m.requests.WithLabelValues("charges", "failed")); n != 1 || is != 0 {
+		t.Errorf("there are %d counters, and that of failures is %v", n, is)
 	}
 }
 
@@ -325,6 +370,11 @@ func TestProblems(t *testing.T) {
 				t.Errorf("%s: the instance %q", name, doc.Instance)
 			}
 			seen[doc.Instance] = true
+		}
+	}
+	for n, shown := range map[int]int{2*hookonce.DefaultMaxKey + 2: 2*hookonce.DefaultMaxKey + 2, 2*hookonce.DefaultMaxKey + 3: 0} {
+		if key := keyOf(http.Header{"Idempotency-Key": {strings.Repeat("k", n)}}); len(key) != shown {
+			t.Errorf("of a key of %d bytes %d are shown, want %d", n, len(key), shown)
 		}
 	}
 	w := httptest.NewRecorder()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/schema"
 )
 
@@ -140,6 +142,89 @@ func TestForgetMany(t *testing.T) {
 	})
 }
 
+// purged is a store that tells what it is asked to delete.
+type purged struct {
+	hookonce.ResponseStore
+	asked chan hookonce.PurgeRequest
+}
+
+func (p purged) Purge(_ context.Context, r hookonce.PurgeRequest) (int, error) {
+	p.asked <- r
+	return 0, nil
+}
+
+// What is old is forgotten again and again, by the clock of the store: what each source has that is older than was said last.
+func TestRounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := purged{asked: make(chan hookonce.PurgeRequest, 100)}
+		now := func() time.Time { return time.Now().Add(-24 * time.Hour) }
+		s := start(&Store{ResponseStore: p, close: func() {}, opt: Options{Remember: map[string]time.Duration{"gateway:a": time.Hour}, Now: now, Logger: slog.New(slog.DiscardHandler)}})
+		defer s.Close()
+		for round, age := range []time.Duration{time.Hour, time.Hour, 3 * time.Hour} {
+			synctest.Wait()
+			if n := len(p.asked); n != 2 {
+				t.Fatalf("in round %d it is asked to delete %d times", round, n)
+			}
+			for _, kind := range []hookonce.PurgeKind{hookonce.PurgeEvents, hookonce.PurgeFailed} {
+				if r := <-p.asked; r.Kind != kind || r.Source != "gateway:a" || !r.Before.Equal(now().Add(-age)) {
+					t.Errorf("in round %d it is asked for %+v, want %s that are older than %v at %v", round, r, kind, age, now())
+				}
+			}
+			if round == 1 {
+				s.Remember(map[string]time.Duration{"gateway:a": 3 * time.Hour})
+			}
+			time.Sleep(purgeInterval)
+		}
+	})
+}
+
+// What was stored where no restart will find it is an error, whatever the store says of it; and nothing is deleted there.
+func TestStanding(t *testing.T) {
+	ctx, gone := t.Context(), errors.New("the file was taken away")
+	looks := 0 // that find the file where it was
+	s := standing{memstore.New(), func() error {
+		if looks--; looks < 0 {
+			return gone
+		}
+		return nil
+	}}
+	ref := func(key string) hookonce.Ref { return hookonce.Ref{Source: "gateway:a", Key: key} }
+	claim := func(key string, well int) (hookonce.Claim, error) {
+		looks = well
+		return s.Claim(ctx, hookonce.ClaimRequest{Ref: ref(key), Lease: time.Minute})
+	}
+	if _, err := claim("before", 0); !errors.Is(err, gone) {
+		t.Errorf("a claim in a file that is gone: %v", err)
+	}
+	if _, err := s.Lookup(ctx, ref("before")); !errors.Is(err, hookonce.ErrNotFound) {
+		t.Errorf("it is stored: %v", err)
+	}
+	if _, err := claim("meanwhile", 1); !errors.Is(err, gone) {
+		t.Errorf("a claim in a file that goes meanwhile: %v", err)
+	}
+	for name, finish := range map[string]func(hookonce.Claim) error{
+		"complete": func(c hookonce.Claim) error { return s.Complete(ctx, c) },
+		"answer":   func(c hookonce.Claim) error { return s.CompleteWith(ctx, c, hookonce.Response{Status: 200}) },
+		"fail":     func(c hookonce.Claim) error { return s.Fail(ctx, c, hookonce.Failure{Err: errors.New("500")}) },
+		"extend":   func(c hookonce.Claim) error { _, err := s.Extend(ctx, c, time.Minute); return err },
+		"purge": func(hookonce.Claim) error {
+			n, err := s.Purge(ctx, hookonce.PurgeRequest{Kind: hookonce.PurgeEvents, Before: time.Now(), Limit: purgeStep})
+			if n > 0 {
+				t.Errorf("%d are deleted", n)
+			}
+			return err
+		},
+	} {
+		c, err := claim(name, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := finish(c); !errors.Is(err, gone) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A process that waits for another one's work is told when it ends.
 func TestAwait(t *testing.T) {
 	dsn := pgtest.DSN(t)
@@ -183,5 +268,27 @@ func TestCommitsAreDurable(t *testing.T) {
 	var setting string
 	if err := s.pool.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&setting); err != nil || setting != "on" {
 		t.Errorf("synchronous_commit is %q, %v", setting, err)
+	}
+}
+
+// A connection to a server that takes no writes any more, because another one leads, is left: the next claim may be taken there.
+func TestReadOnlyConnectionsAreLeft(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	pgtest.Migrate(t, pool, "")
+	s := opened(t)(OpenPostgres(t.Context(), dsn+"&pool_max_conns=1", "", Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)}))
+	if _, err := s.pool.Exec(t.Context(), `SELECT set_config('default_transaction_read_only', 'on', false)`); err != nil {
+		t.Fatal(err)
+	}
+	request := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "gateway:a", Key: "k1"}, Lease: time.Minute}
+	if _, err := s.Claim(t.Context(), request); err == nil {
+		t.Fatal("a connection that is read-only took a claim")
+	}
+	if c, err := s.Claim(t.Context(), request); err != nil || c.Verdict != hookonce.Acquired {
+		t.Errorf("afterwards: %+v, %v", c, err)
 	}
 }
