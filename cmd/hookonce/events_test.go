@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/hookonce/hookonce/internal/api"
 )
 
 // A search that the gateway stops goes on by itself, and says how far it has come; one that the gateway cannot go on
@@ -86,6 +89,54 @@ func TestEventSearch(t *testing.T) {
 			}
 			if got := strings.Join(asked, ","); got != c.asked {
 				t.Errorf("asked with the cursors %q, want %q", got, c.asked)
+			}
+		})
+	}
+}
+
+// A replay of many goes on until the gateway says that this was all: while it counts, and while it replays. What fails in the middle
+// says what was done before.
+func TestReplayToTheEnd(t *testing.T) {
+	const counts, audit = `{"deliveries":2,"dry_run":true`, `{"deliveries":2,"forced":1,"audit":"7"`
+	for name, c := range map[string]struct {
+		answers []string // one after the other; an empty one is an error
+		status  int
+		asked   string // in a dry run or not, and with which cursor
+		said    []string
+	}{
+		"in one part":  {[]string{counts + "}", audit + "}"}, exitOK, "true:,false:", []string{"2 deliveries begin again, 1 of them although they are done.\nEntry 7 of"}},
+		"in parts":     {[]string{counts + `,"cursor":"a"}`, counts + "}", audit + `,"cursor":"b"}`, audit + `,"cursor":"c"}`, audit + "}"}, exitOK, "true:,true:a,false:,false:b,false:c", []string{"6 deliveries begin again, 3 of them"}},
+		"it fails":     {[]string{counts + "}", audit + `,"cursor":"b"}`, ""}, exitFailure, "true:,false:,false:b", []string{"2 deliveries begin again", "out of order; run the same command again for the rest"}},
+		"nothing done": {[]string{counts + "}", ""}, exitFailure, "true:,false:", []string{"out of order\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var body api.ReplayMany
+				if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Filter.State != "dead" || body.Reason != "fixed" {
+					t.Errorf("it was asked %+v, %v", body, err)
+				}
+				asked = append(asked, fmt.Sprintf("%t:%s", body.DryRun, body.Cursor))
+				answer := c.answers[min(len(asked), len(c.answers))-1]
+				if answer == "" {
+					w.WriteHeader(http.StatusInternalServerError)
+					answer = `{"title":"x","status":500,"detail":"out of order"}`
+				}
+				fmt.Fprint(w, answer)
+			}))
+			defer server.Close()
+			var text bytes.Buffer
+			args := []string{"hookonce", "events", "replay", "--admin", server.URL, "--state", "dead", "--reason", "fixed", "--yes"}
+			if got := execute(&env{args: args, out: &text, err: &text}); got != c.status {
+				t.Errorf("exit status %d, want %d: %s", got, c.status, &text)
+			}
+			for _, want := range c.said {
+				if !strings.Contains(text.String(), want) {
+					t.Errorf("%q is not in %s", want, &text)
+				}
+			}
+			if got := strings.Join(asked, ","); got != c.asked {
+				t.Errorf("it was asked %q, want %q", got, c.asked)
 			}
 		})
 	}

@@ -2,8 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/cmd/hookonce/internal/outbox"
 )
 
 // What a command line says wrong is told without the secrets that it holds.
@@ -42,6 +47,47 @@ func TestRelayUsage(t *testing.T) {
 		}
 		if code := execute(w); code != exitUsage || !strings.Contains(log.String(), c.want) || strings.Contains(log.String(), "fake-secret") {
 			t.Errorf("relay %s: exit status %d\n%s", c.args, code, log)
+		}
+	}
+}
+
+// graveyard is an outbox of which some effects are dead. Those with an odd number are redriven by somebody else first.
+type graveyard struct {
+	outbox.Store
+	dead []hookonce.QueuedEffect
+}
+
+func (g *graveyard) Effects(_ context.Context, s hookonce.State, after int64, limit int) (page []hookonce.QueuedEffect, err error) {
+	for _, e := range g.dead {
+		if e.State == s && e.ID > after && len(page) < limit {
+			page = append(page, e)
+		}
+	}
+	return page, nil
+}
+
+func (g *graveyard) RedriveEffect(_ context.Context, id int64) error {
+	e := &g.dead[id-1]
+	e.State = hookonce.StateFailed
+	if id%2 == 1 {
+		return hookonce.ErrStale
+	}
+	return nil
+}
+
+// All effects that are dead are redriven, however many they are.
+func TestRedriveAll(t *testing.T) {
+	for _, n := range []int{0, 1, pageSize, 2*pageSize + 50} {
+		g := &graveyard{}
+		for i := range n {
+			g.dead = append(g.dead, hookonce.QueuedEffect{ID: int64(i + 1), State: hookonce.StateDead})
+		}
+		var out bytes.Buffer
+		if err := redriveAll(t.Context(), &env{out: &out}, g); err != nil || out.String() != fmt.Sprintf("%d effect(s) are due.\n", n/2) {
+			t.Errorf("of %d: %q, %v", n, &out, err)
+		}
+		if left, err := g.Effects(t.Context(), hookonce.StateDead, 0, 1); err != nil || len(left) > 0 {
+			t.Errorf("of %d some are dead still: %v, %v", n, left, err)
 		}
 	}
 }
