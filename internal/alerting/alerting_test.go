@@ -804,13 +804,27 @@ func TestRunningGatewayTells(t *testing.T) {
 		w := newWorld(t, 1)
 		g := w.gateways[0]
 		g.opt.Now = time.Now
+		var mu sync.Mutex // of the snapshot
+		look := g.opt.Snapshot
+		g.opt.Snapshot = func(ctx context.Context) (*overview.Snapshot, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return look(ctx)
+		}
 		g.Start()
 		defer g.Close()
 		for i, names := range [][]string{{"ledger"}, {"ledger", "mail"}, {"ledger", "mail", "hub"}} {
+			mu.Lock()
 			w.dead(1, names...)
+			mu.Unlock()
 			time.Sleep(2 * Every)
 			synctest.Wait()
-			w.messages(i + 1)
+			w.ops.mu.Lock()
+			told := len(w.ops.got)
+			w.ops.mu.Unlock()
+			if told != i+1 {
+				t.Fatalf("after %d alerts there were %d messages", i+1, told)
+			}
 		}
 	})
 }
