@@ -66,6 +66,11 @@ func (t handlerTx) noted(err error) error {
 	return err
 }
 
+// free reports whether nothing is under way on the connection. Of what was to be sent pgx tells by
+// and by that it was not, when the handler asks for the results, and perhaps hides it: an argument
+// is missing, or its context has ended.
+func (t handlerTx) free() bool { return !t.Tx.Conn().PgConn().IsBusy() }
+
 // Begin implements [pgx.Tx].
 func (t handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err := t.usable(ctx); err != nil {
@@ -102,7 +107,11 @@ func (t handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 	if t.Tx.Conn().PgConn().IsBusy() {
 		_ = t.noted(errBusy)
 	}
-	return t.Tx.SendBatch(ctx, b)
+	results := t.Tx.SendBatch(ctx, b)
+	if t.free() {
+		_ = t.noted(results.Close())
+	}
+	return results
 }
 
 // Prepare implements [pgx.Tx].
@@ -129,6 +138,10 @@ func (t handlerTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 		return pgx.FailedBatchResults(new(pgx.Batch), err).Query()
 	}
 	rows, err := t.Tx.Query(ctx, sql, args...)
+	if err == nil && t.free() {
+		rows.Close()
+		_ = t.noted(rows.Err())
+	}
 	return rows, t.noted(err)
 }
 
@@ -140,7 +153,13 @@ func (t handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Ro
 	if t.Tx.Conn().PgConn().IsBusy() {
 		_ = t.noted(errBusy)
 	}
-	return t.Tx.QueryRow(ctx, sql, args...)
+	row := t.Tx.QueryRow(ctx, sql, args...)
+	if t.free() {
+		if err := row.Scan(); !errors.Is(err, pgx.ErrNoRows) {
+			_ = t.noted(err)
+		}
+	}
+	return row
 }
 
 // savepoint is a part of the handler's transaction that the handler ends.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
@@ -192,6 +193,39 @@ func TestDeadOwnerFreesTheKey(t *testing.T) {
 // Everything that a handler can do wrong with its transaction is a failed attempt: rolled back, known,
 // and on record.
 func TestMisusedTransaction(t *testing.T) {
+	// beside sends a statement while the rows of another one are open, and hides its error.
+	beside := func(statement func(ctx context.Context, tx pgx.Tx)) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, "SELECT generate_series(1, 3)")
+			for err == nil && rows.Next() {
+				statement(ctx, tx)
+			}
+			rows.Close()
+			return err
+		}
+	}
+	// late sends a statement, which the connection knows then, once more after the handler's own
+	// time ran out, and hides its error.
+	late := func(statement func(ctx context.Context, tx pgx.Tx)) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			statement(ctx, tx)
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			statement(ctx, tx)
+			return nil
+		}
+	}
+	const adds = "INSERT INTO effects VALUES ('lost') RETURNING id"
+	query := func(ctx context.Context, tx pgx.Tx) {
+		rows, _ := tx.Query(ctx, adds)
+		rows.Close()
+	}
+	queryRow := func(ctx context.Context, tx pgx.Tx) { _ = tx.QueryRow(ctx, adds).Scan(new(string)) }
+	batch := func(ctx context.Context, tx pgx.Tx) {
+		var b pgx.Batch
+		b.Queue(adds)
+		_ = tx.SendBatch(ctx, &b).Close()
+	}
 	tests := []struct {
 		name    string
 		handler func(ctx context.Context, tx pgx.Tx) error
@@ -211,40 +245,36 @@ func TestMisusedTransaction(t *testing.T) {
 			defer tx.Rollback(ctx)
 			return nil
 		}, "remove Rollback"},
-		{"it sends statements while rows are open", func(ctx context.Context, tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, "SELECT generate_series(1, 3)")
-			for err == nil && rows.Next() {
-				_ = effect(ctx, tx, "lost")
-			}
-			rows.Close()
-			return err
-		}, "one of its statements had failed: return the error: conn busy"},
-		{"it asks for a row while rows are open", func(ctx context.Context, tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, "SELECT generate_series(1, 3)")
-			for err == nil && rows.Next() {
-				_ = tx.QueryRow(ctx, "SELECT 1").Scan(new(int))
-			}
-			return err
-		}, "one of its statements had failed"},
-		{"it sends a batch while rows are open", func(ctx context.Context, tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, "SELECT generate_series(1, 3)")
-			for err == nil && rows.Next() {
-				var b pgx.Batch
-				b.Queue("INSERT INTO effects VALUES ('lost')")
-				_ = tx.SendBatch(ctx, &b).Close()
-			}
-			return err
-		}, "one of its statements had failed"},
+		{"it sends statements while rows are open", beside(func(ctx context.Context, tx pgx.Tx) { _ = effect(ctx, tx, "lost") }),
+			"one of its statements had failed: return the error: conn busy"},
+		{"it asks for rows while rows are open", beside(query), "one of its statements had failed"},
+		{"it asks for a row while rows are open", beside(queryRow), "one of its statements had failed"},
+		{"it sends a batch while rows are open", beside(batch), "one of its statements had failed"},
+		{"it copies rows while rows are open", beside(func(ctx context.Context, tx pgx.Tx) {
+			_, _ = tx.CopyFrom(ctx, pgx.Identifier{"effects"}, []string{"id"}, pgx.CopyFromRows([][]any{{"lost"}}))
+		}), "one of its statements had failed"},
+		{"it begins a savepoint while rows are open", beside(func(ctx context.Context, tx pgx.Tx) {
+			_ = pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error { return effect(ctx, part, "lost") })
+		}), "one of its statements had failed"},
 		{"it gives too few arguments", func(ctx context.Context, tx pgx.Tx) error {
 			_, _ = tx.Exec(ctx, "INSERT INTO effects VALUES ($1)")
 			return nil
 		}, "one of its statements had failed"},
-		{"it goes on after its own time ran out", func(ctx context.Context, tx pgx.Tx) error {
-			ctx, cancel := context.WithCancel(ctx)
-			cancel()
-			_ = effect(ctx, tx, "lost")
+		{"it asks for a row, and gives too few arguments", func(ctx context.Context, tx pgx.Tx) error {
+			_ = tx.QueryRow(ctx, "INSERT INTO effects VALUES ($1) RETURNING id").Scan(new(string))
 			return nil
 		}, "one of its statements had failed"},
+		{"it sends a batch, and gives too few arguments", func(ctx context.Context, tx pgx.Tx) error {
+			var b pgx.Batch
+			b.Queue("INSERT INTO effects VALUES ($1)")
+			_ = tx.SendBatch(ctx, &b).Close()
+			return nil
+		}, "one of its statements had failed"},
+		{"it goes on after its own time ran out", late(func(ctx context.Context, tx pgx.Tx) { _ = effect(ctx, tx, "lost") }),
+			"one of its statements had failed"},
+		{"it asks for rows after its own time ran out", late(query), "one of its statements had failed"},
+		{"it asks for a row after its own time ran out", late(queryRow), "one of its statements had failed"},
+		{"it sends a batch after its own time ran out", late(batch), "one of its statements had failed"},
 		{"it leaves rows open", func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Query(ctx, "SELECT generate_series(1, 1000)")
 			return err
@@ -409,6 +439,28 @@ func TestLostTrace(t *testing.T) {
 	mustClaim(t, store, "evt_1", hookonce.Acquired)
 }
 
+// The trace that opens a claim which the handler committed says so, also when its answer was lost
+// and it was left once more.
+func TestTraceOfTheTornIsTold(t *testing.T) {
+	p, dsn := newProxy(t, pgtest.DSN(t))
+	pool := open(t, dsn, "default_query_exec_mode=exec")
+	pgtest.Migrate(t, pool, "")
+	store := pgstore.New(pool)
+	for key, persisted := range map[string]bool{"persisted": true, "not persisted": false} {
+		_, err := store.Within(t.Context(), request(key), func(tx pgx.Tx, _ hookonce.Claim) error {
+			if _, err := tx.Exec(t.Context(), "COMMIT"); err != nil {
+				t.Error(err)
+			}
+			p.Fail(testdb.IsWrite, persisted)
+			return errDeclined
+		})
+		if !errors.Is(err, errDeclined) || !errors.Is(err, claimsql.ErrTorn) || errors.Is(err, hookonce.ErrTraceLost) {
+			t.Errorf("%s: %v", key, err)
+		}
+		mustBe(t, store, key, hookonce.StateFailed, errDeclined.Error())
+	}
+}
+
 // A server that is killed in the middle of a handler leaves neither claim nor effect, and what it
 // had committed stays.
 func TestServerIsKilled(t *testing.T) {
@@ -433,6 +485,27 @@ func TestServerIsKilled(t *testing.T) {
 		t.Errorf("effects %v, %v", happened, err)
 	}
 	mustClaim(t, store, "during", hookonce.Acquired)
+}
+
+// A handler that returns after its context has ended, and soon enough, is done with its connection:
+// nobody cuts it under whoever has it then.
+func TestConnectionIsNotCutAfterTheHandler(t *testing.T) {
+	const patience = 50 * time.Millisecond
+	pool := open(t, pgtest.DSN(t), "pool_max_conns=1")
+	pgtest.Migrate(t, pool, "")
+	store := pgstore.New(pool, pgstore.WithPatience(patience))
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := store.Within(ctx, request("evt_1"), func(pgx.Tx, hookonce.Claim) error { cancel(); return nil })
+	if !errors.Is(err, context.Canceled) || errors.Is(err, hookonce.ErrTraceLost) {
+		t.Errorf("error is %v", err)
+	}
+	_, err = store.Within(t.Context(), request("evt_2"), func(tx pgx.Tx, _ hookonce.Claim) error {
+		_, err := tx.Exec(t.Context(), "SELECT pg_sleep($1)", 4*patience.Seconds())
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // A handler that goes on after its context has ended, for ever perhaps, loses its connection, and so the key. Nothing
