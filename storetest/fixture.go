@@ -351,7 +351,7 @@ func (f *txFixture[Tx]) guards(t testing.TB) hookonce.Guards[Tx] {
 
 // awkwardNames are different names that a store could take for one another.
 func awkwardNames() []string {
-	return []string{"a", "A", "a ", " a", "ä", "a\u0308", "ss", "ß", "1", "01", "a%", "a_", "'", "\\", "\U0001F512",
+	return []string{"a", "A", "a ", " a", "ä", "a\u0308", "ss", "ß", "1", "01", "a%", "a_", "[a]", "'", "\\", "\U0001F512",
 		strings.Repeat("n", hookonce.MaxKeyLen), strings.Repeat("n", hookonce.MaxKeyLen-1)}
 }
 

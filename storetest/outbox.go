@@ -316,6 +316,7 @@ func concurrentOutboxCases[Tx any]() []txCase[Tx] {
 		{"a step waits for another transaction that takes it", raceStepWaits[Tx]},
 		{"one of many takes a step", raceStep[Tx]},
 		{"relays at once take each effect once", raceRelays[Tx]},
+		{"what another relay takes over meanwhile is left to it", raceLook[Tx]},
 		{"an outcome and a takeover never both succeed", raceEffectTakeover[Tx]},
 		{"one of many redrives", raceRedrive[Tx]},
 		{"purges do not count an effect twice", racePurgeEffects[Tx]},
@@ -412,6 +413,30 @@ func raceRelays[Tx any](t *testing.T, f *txFixture[Tx]) {
 	}
 	if len(taken) != n || len(f.listed(t, hookonce.StateDone)) != n {
 		t.Fatalf("%d of %d were taken", len(taken), n)
+	}
+}
+
+// raceLook has another relay take the effect at each of the moments when a store asks for the time:
+// those that look first do so between that and the taking.
+func raceLook[Tx any](t *testing.T, f *txFixture[Tx]) {
+	f.enqueue(t, asks("evt_1", ""))
+	f.takeOne(t)
+	for at, another := 1, true; another; at++ {
+		f.clock.Advance(lease)
+		asked := 0
+		another = false
+		s := outboxOf(t, f.db.Store(Options{Clock: func() time.Time {
+			if asked++; asked == at {
+				f.takeOne(t)
+				another = true
+			}
+			return f.clock.Now()
+		}}))
+		taken, err := s.TakeEffects(t.Context(), taking(1))
+		ok(t, err)
+		if another == (len(taken) > 0) {
+			t.Fatalf("another relay took it: %v, this one took %+v", another, taken)
+		}
 	}
 }
 

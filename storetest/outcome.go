@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -301,7 +302,7 @@ type lateTrace[Tx any] struct {
 	failed     hookonce.State // that is stored in the end when the attempt failed,
 	gaveUp     hookonce.State // and when it failed for good
 	token      int64
-	unrecorded bool // the key belongs to somebody else, so that giving up is not on record
+	unrecorded bool // the key belongs to somebody else, so that neither giving up nor an effect outside is on record
 }
 
 func lateTraces[Tx any]() []lateTrace[Tx] {
@@ -347,19 +348,25 @@ func leaseMeanwhile[Tx any](t *testing.T, f *txFixture[Tx]) {
 }
 
 func lateCases[Tx any]() (cases []txCase[Tx]) {
+	fails := func(_ context.Context, err error) error { return err }
+	reaches := func(ctx context.Context, err error) error { hookonce.PinRequest(ctx); return err }
+	givesUp := func(_ context.Context, err error) error { return hookonce.Permanent(err) }
 	for _, l := range lateTraces[Tx]() {
 		cases = append(cases,
 			txCase[Tx]{"failed, meanwhile " + l.name, func(t *testing.T, f *txFixture[Tx]) {
-				l.check(t, f, func(err error) error { return err }, l.failed, false)
+				l.check(t, f, fails, l.failed, false)
+			}},
+			txCase[Tx]{"failed after it had reached the outside, meanwhile " + l.name, func(t *testing.T, f *txFixture[Tx]) {
+				l.check(t, f, reaches, l.failed, l.unrecorded || l.failed == hookonce.StateDead)
 			}},
 			txCase[Tx]{"given up, meanwhile " + l.name, func(t *testing.T, f *txFixture[Tx]) {
-				l.check(t, f, hookonce.Permanent, l.gaveUp, l.unrecorded)
+				l.check(t, f, givesUp, l.gaveUp, l.unrecorded)
 			}})
 	}
 	return cases
 }
 
-func (l lateTrace[Tx]) check(t *testing.T, f *txFixture[Tx], mark func(error) error, state hookonce.State, lost bool) {
+func (l lateTrace[Tx]) check(t *testing.T, f *txFixture[Tx], end func(context.Context, error) error, state hookonce.State, lost bool) {
 	var digest []byte // that somebody pinned the claim to
 	failure := newLate(func() {
 		l.meanwhile(t, f)
@@ -367,7 +374,8 @@ func (l lateTrace[Tx]) check(t *testing.T, f *txFixture[Tx], mark func(error) er
 			digest = c.Digest
 		}
 	})
-	_, err := f.run(t.Context(), request("evt_1"), mark(failure))
+	ctx := hookonce.ContextWithPin(t.Context(), request("evt_1").Ref)
+	_, err := f.run(ctx, request("evt_1"), end(ctx, failure))
 	refuses(t, err, failure)
 	if errors.Is(err, hookonce.ErrTraceLost) != lost {
 		t.Fatalf("error is %v; want ErrTraceLost: %v", err, lost)

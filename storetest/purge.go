@@ -208,8 +208,12 @@ func purgeClocks(t *testing.T, f *fixture) {
 	} {
 		s := f.open(Options{Clock: func() time.Time { return wrong }})
 		ref := finish(t, s, fmt.Sprint("evt_", wrong.Unix()))
+		failed := claim(t, s, request(fmt.Sprint("failed_", wrong.Unix())), hookonce.Acquired)
+		ok(t, s.Fail(t.Context(), failed, hookonce.Failure{}))
 		purge(t, f, f.clock.Now(), 100, 0)
+		purgeOf(t, f, hookonce.PurgeRequest{Kind: hookonce.PurgeFailed, Before: f.clock.Now(), Limit: 100}, 0)
 		stored(t, f, ref, hookonce.StateDone, 1)
+		stored(t, f, failed.Ref, hookonce.StateFailed, 1)
 	}
 	right := f.open(Options{Clock: func() time.Time { return time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC) }})
 	ref := finish(t, right, "evt_old")

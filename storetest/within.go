@@ -183,18 +183,20 @@ func withinEndsAndSucceeds[Tx any](t *testing.T, f *txFixture[Tx]) {
 
 func withinExits[Tx any](t *testing.T, f *txFixture[Tx]) {
 	req := request("evt_1")
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = f.Within(t.Context(), req, func(tx Tx, _ hookonce.Claim) error {
-			defer runtime.Goexit()
-			return f.db.Effect(t.Context(), tx, req.Key)
-		})
-	}()
-	<-ended
-	f.effects(t, nil)
-	stored(t, f, req.Ref, hookonce.StateFailed, 1)
-	f.done(t, req, 2)
+	for attempt := range int64(2) {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_, _ = f.Within(t.Context(), req, func(tx Tx, _ hookonce.Claim) error {
+				defer runtime.Goexit()
+				return f.db.Effect(t.Context(), tx, req.Key)
+			})
+		}()
+		<-ended
+		f.effects(t, nil)
+		stored(t, f, req.Ref, hookonce.StateFailed, attempt+1)
+	}
+	f.done(t, req, 3)
 }
 
 func withinCancelled[Tx any](t *testing.T, f *txFixture[Tx]) {
