@@ -213,6 +213,10 @@ func TestBatchOfBadStatements(t *testing.T) {
 			"ROLLBACK AND CHAIN":      {"/* c */ ROLLBACK AND CHAIN", nil, "ends by itself"},
 			"ROLLBACK after comments": {"/* /*/ select 1 */ */ ROLLBACK", nil, "ends by itself"},
 			"COMMIT":                  {"COMMIT", nil, "ends by itself"},
+			"END":                     {"END", nil, "ends by itself"},
+			"ABORT":                   {"ABORT", nil, "ends by itself"},
+			"BEGIN":                   {"BEGIN", nil, "ends by itself"},
+			"START TRANSACTION":       {"START TRANSACTION", nil, "ends by itself"},
 			"COMMIT AND CHAIN":        {"-- c\nCOMMIT AND CHAIN", nil, "ends by itself"},
 			"CALL after comments":     {"/* /*/ select 1 */ */ CALL commits()", nil, "2D000"},
 			"VACUUM":                  {"VACUUM parent", nil, "25001"},
@@ -250,6 +254,20 @@ func TestBatchOfBadStatements(t *testing.T) {
 			})
 		}
 	})
+}
+
+// A statement of the handler's own that waited in vain is a failed attempt: nobody else has the
+// key.
+func TestBatchWaitsInVainForItsOwn(t *testing.T) {
+	store, _ := newStore(t)
+	c, err := store.Batches().Within(t.Context(), request("evt_1"), func(b *pgstore.Batch, _ hookonce.Claim) error {
+		b.Queue("DO 'BEGIN RAISE lock_not_available; END'")
+		return nil
+	})
+	if err == nil || errors.Is(err, hookonce.ErrBusy) || c.Verdict != hookonce.Acquired {
+		t.Errorf("%+v, %v", c, err)
+	}
+	mustBe(t, store, "evt_1", hookonce.StateFailed, "55P03")
 }
 
 // Functions read the results before the commit, and their error rolls everything back.

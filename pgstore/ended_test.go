@@ -342,7 +342,8 @@ func TestBatchOfAHandlerEndsNoTransaction(t *testing.T) {
 			{"ROLLBACK", nil}, {"-- c\nrollback and chain;", nil}, {"COMMIT", nil}, {"ABORT", nil}, {"END;", nil}, {"PREPARE TRANSACTION 'a'", nil},
 			{"PREPARE TRANSACTION'a'", nil}, {"BEGIN", nil}, {"START TRANSACTION", nil}, {"ROLLBACK/**/", nil}, {"ROLLBACK--x", nil},
 			{"ROLLBACK /* back to start */", nil}, {"/* /* */ */ ROLLBACK", nil}, {";/**/ROLLBACK", nil}, {"SELECT 1; ROLLBACK", nil},
-			{"undo", nil}, {"SELECT 1", []any{rewriter("ROLLBACK")}},
+			{"COMMIT AND CHAIN", nil}, {"COMMIT WORK", nil}, {"END WORK", nil}, {"ABORT WORK", nil}, {"BEGIN WORK", nil},
+			{"SET LOCAL work_mem = '4MB'; ROLLBACK", nil}, {"undo", nil}, {"SELECT 1", []any{rewriter("ROLLBACK")}},
 		} {
 			for _, hidden := range []bool{false, true} {
 				key := fmt.Sprint("batch ", i, hidden)

@@ -233,9 +233,10 @@ func TestIdempotentRollback(t *testing.T) {
 	wantEffects(t, pool, 0)
 }
 
-// Postgres takes no field of a gigabyte, and is not sent one: the answer says so, and the work is undone.
+// Postgres takes no field of a gigabyte, and is not sent one: the answer says so, and the work is
+// undone. What the server itself says of a limit is told alike.
 func TestAnswerAboveTheLimit(t *testing.T) {
-	store, _ := newStore(t)
+	store, pool := newStore(t)
 	huge := hookonce.Response{Status: 200, Body: make([]byte, 1<<30)}
 	ref := hookonce.Ref{Source: "charges", Key: "k1"}
 	_, err := store.Within(t.Context(), hookonce.ClaimRequest{Ref: ref}, func(tx pgx.Tx, c hookonce.Claim) error {
@@ -249,6 +250,11 @@ func TestAnswerAboveTheLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := store.CompleteWith(t.Context(), c, huge); !errors.Is(err, hookonce.ErrResponseTooLarge) {
+		t.Errorf("CompleteWith = %v", err)
+	}
+	mustExec(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE program_limit_exceeded; END'`)
+	mustExec(t, pool, `CREATE TRIGGER refusal BEFORE INSERT ON hookonce.responses FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	if err := store.CompleteWith(t.Context(), c, hookonce.Response{Status: 200}); !errors.Is(err, hookonce.ErrResponseTooLarge) {
 		t.Errorf("CompleteWith = %v", err)
 	}
 }

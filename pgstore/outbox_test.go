@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -42,8 +43,9 @@ func TestARelayWaitsForNoTransaction(t *testing.T) {
 	})
 }
 
-// A relay passes over what another one is taking at the same moment. Here a lock stands for the other one's
-// statement; the deadline only ends a test that would hang.
+// A relay passes over what another one is taking at the same moment, for the first time or because
+// its lease ran out. Here a lock stands for the other one's statement; the deadline only ends a
+// test that would hang.
 func TestARelayWaitsForNoOther(t *testing.T) {
 	store, pool := newStore(t)
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
@@ -57,20 +59,30 @@ func TestARelayWaitsForNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), "SELECT 1 FROM hookonce.effects WHERE key = 'evt_1' FOR UPDATE"); err != nil {
-			return err
-		}
+	takes := func(what string, want ...string) {
+		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		taken, err := store.TakeEffects(ctx, hookonce.TakeRequest{Names: []string{"mail"}, Limit: 10, Lease: time.Minute})
-		if err != nil || len(taken) != 1 || taken[0].Key != "evt_2" {
-			t.Errorf("beside another relay this one took %+v, %v", taken, err)
+		taken, err := store.TakeEffects(ctx, hookonce.TakeRequest{Names: []string{"mail"}, Limit: 10, Suspects: 10, Lease: time.Nanosecond}) // which is over at once
+		var keys []string
+		for _, e := range taken {
+			keys = append(keys, e.Key)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
+		slices.Sort(keys)
+		if err != nil || !slices.Equal(keys, want) {
+			t.Errorf("%s a relay took %v, %v; want %v", what, keys, err, want)
+		}
+	}
+	for _, round := range []string{"new", "suspects"} {
+		err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), "SELECT 1 FROM hookonce.effects WHERE key = 'evt_1' FOR UPDATE")
+			takes("beside another one, of what is "+round+",", "evt_2")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		takes("after it", "evt_1", "evt_2")
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 func TestDoneIsWhatTheStandbyHas(t *testing.T) {
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
-	pool := open(t, primary.DSN(t), "")
+	dsn := primary.DSN(t)
+	pool := open(t, dsn, "")
 	pgtest.Migrate(t, pool, "")
 	s := pgstore.New(pool, pgstore.WithWait(time.Minute))
 	settled := outcomes(t, s)
@@ -95,6 +96,14 @@ func TestDoneIsWhatTheStandbyHas(t *testing.T) {
 		if _, err := within(time.Minute, way); err != nil {
 			t.Errorf("%s, once the standby follows: %v", name, err)
 		}
+	}
+	if err := primary.Quorum(standby); err != nil { // so that a standby has the setting too, as under Patroni
+		t.Fatal(err)
+	}
+	copied := open(t, standby.Alone(dsn), "")
+	await(t, copied, `SELECT count(*) FROM hookonce.claims WHERE key = 'a' AND state = 'done' AND current_setting('synchronous_standby_names') <> ''`)
+	if c, err := pgstore.New(copied).Lookup(t.Context(), req.Ref); err != nil || c.State != hookonce.StateDone {
+		t.Errorf("on the standby: %v, %v", c.State, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/relay"
 	"github.com/jackc/pgx/v5"
@@ -189,6 +190,39 @@ func TestTheConnectionBesideThePoolIsReplaced(t *testing.T) {
 	}
 	if err := extend(); err != nil {
 		t.Error(err)
+	}
+	holder.finish <- nil
+	if err := <-holder.result; err != nil {
+		t.Error(err)
+	}
+}
+
+// The connection beside the pool is made as those of the pool are, and where the program's hook
+// refuses it none stays open.
+func TestTheConnectionBesideThePoolIsMadeLikeThePools(t *testing.T) {
+	_, pool := newStore(t)
+	cfg, err := pgxpool.ParseConfig(strings.TrimSuffix(pool.Config().ConnString(), "&") + "&pool_max_conns=1&application_name=single")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	cfg.AfterConnect = func(context.Context, *pgx.Conn) error {
+		if made++; made == 2 {
+			return errDeclined
+		}
+		return nil
+	}
+	store := pgstore.New(testdb.Pool(t, cfg))
+	t.Cleanup(store.Close)
+	c := leased(t, store, "leased", time.Minute)
+	holder := hold(t, store, "evt_1")
+	if err := store.Complete(t.Context(), c); !errors.Is(err, errDeclined) {
+		t.Errorf("what the hook refuses is used: %v", err)
+	}
+	await(t, pool, `SELECT count(*) FROM (SELECT count(*) AS n FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = 'single') AS connections WHERE n = 1`)
+	if err := store.Complete(t.Context(), c); err != nil || made != 3 {
+		t.Errorf("%v, and %d connections were made; want 3", err, made)
 	}
 	holder.finish <- nil
 	if err := <-holder.result; err != nil {

@@ -138,12 +138,17 @@ func TestStrangeTypes(t *testing.T) {
 	}
 }
 
-// No claim is kept where advisory locks lock nothing.
+// No claim is kept where advisory locks lock nothing, nor where nobody can tell what became of a
+// COMMIT.
 func TestCheckRefusesLocksThatLockNothing(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	pgtest.Migrate(t, open(t, dsn, ""), "")
-	err := pgstore.New(open(t, pgproxy.WithoutLocks(t, dsn), "")).Check(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "two transactions were given the same one at once") {
-		t.Error(err)
+	for through, says := range map[string]string{
+		pgproxy.WithoutLocks(t, dsn):          "two transactions were given the same one at once",
+		pgproxy.New(t, dsn, pgproxy.Yugabyte): "cannot keep claims in YugabyteDB",
+	} {
+		if err := pgstore.New(open(t, through, "")).Check(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("Check: %v, want a refusal that says %q", err, says)
+		}
 	}
 }
