@@ -16,6 +16,8 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -245,6 +247,33 @@ func TestADeadlockAfterACommitInPassingIsNoDuplicate(t *testing.T) {
 	})
 }
 
+// An attempt of which nothing is to be left may be forgotten only if the server says that its
+// handler committed nothing.
+func TestAForgottenAttemptThatMayStand(t *testing.T) {
+	t.Parallel() // it waits for servers of its own
+	for name, c := range postgresConnections() {
+		t.Run(name, func(t *testing.T) {
+			cluster := pgtest.Start(t, pgtest.Options{})
+			db := c.Open(t, cluster.DSN(t), new(testdb.Faults))
+			_, err := schema.Migrate(t.Context(), db, schema.Postgres, schema.DefaultName)
+			must(t, err)
+			for _, commits := range []bool{false, true} {
+				_, err := sqlstore.New(db, sqlstore.Postgres).Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+					if commits {
+						_, err := tx.ExecContext(t.Context(), "COMMIT")
+						must(t, err)
+						must(t, cluster.Kill())
+					}
+					return hookonce.Forget(errDeclined)
+				})
+				if !errors.Is(err, errDeclined) || errors.Is(err, hookonce.ErrTraceLost) != commits {
+					t.Errorf("the handler committed: %v, error is %v", commits, err)
+				}
+			}
+		})
+	}
+}
+
 // deferRefusal has the database refuse to commit the effect 'deferred'.
 func deferRefusal(t *testing.T, f fixture) {
 	exec(t, f.db, `CREATE FUNCTION `+f.tables+`refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE check_violation; END $$`,
@@ -328,9 +357,11 @@ func TestLockTablesEndsWithTheHandler(t *testing.T) {
 	}
 }
 
-// Events without a key have no claim to look up, and are not acknowledged either.
+// Events without a key have no claim to look up, and are not acknowledged either. MySQL cannot tell
+// what became of them.
 func TestAHandlerThatEndsTheTransactionOfAnUnkeyedEvent(t *testing.T) {
 	every(t, connections(), func(t *testing.T, f fixture) {
+		unknown := strings.Contains(t.Name(), "mysql")
 		for _, end := range []string{"ROLLBACK", "COMMIT"} {
 			_, err := f.Within(t.Context(), hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing"}}, func(tx *sql.Tx, _ hookonce.Claim) error {
 				f.happen(t, tx)
@@ -338,8 +369,8 @@ func TestAHandlerThatEndsTheTransactionOfAnUnkeyedEvent(t *testing.T) {
 				_, _ = tx.ExecContext(t.Context(), "BEGIN")
 				return nil
 			})
-			if err == nil {
-				t.Errorf("%s was not noticed", end)
+			if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) != unknown {
+				t.Errorf("%s: %v; want an unknown outcome: %v", end, err, unknown)
 			}
 		}
 	})
@@ -373,6 +404,21 @@ func TestAnInterruptedStatementThatIsHiddenLeavesNothing(t *testing.T) {
 		_, err := f.within(t, `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
 		must(t, err)
 		f.happened(t, 1)
+	})
+}
+
+// That a commit was refused is told of the handler that tried it, and of no later one on the
+// connection.
+func TestARefusedCommitIsToldOnce(t *testing.T) {
+	every(t, sqliteConnections(), func(t *testing.T, f fixture) {
+		f.db.SetMaxOpenConns(1)
+		if _, err := f.within(t, `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`, "COMMIT"); !errors.Is(err, claimsql.ErrRefused) {
+			t.Errorf("who committed is told %v", err)
+		}
+		_, err := f.Within(t.Context(), request, func(*sql.Tx, hookonce.Claim) error { return errDeclined })
+		if !errors.Is(err, errDeclined) || errors.Is(err, claimsql.ErrRefused) {
+			t.Errorf("the next one is told %v", err)
+		}
 	})
 }
 

@@ -94,7 +94,8 @@ func TestAnswerAboveTheLimitOfSQLite(t *testing.T) {
 	refusesAnswers(t, store, "sqlite", strings.Repeat("x", 200_000))
 }
 
-// Postgres takes no field of a gigabyte, and is not sent one.
+// Postgres takes no field of a gigabyte, and is not sent one. What the server itself says of a
+// limit is told alike.
 func TestAnswerAboveTheLimitOfPostgres(t *testing.T) {
 	every(t, map[string]connection{"pgx": pgxStdlib}, func(t *testing.T, f fixture) {
 		_, err := f.Within(t.Context(), request, func(tx *sql.Tx, c hookonce.Claim) error {
@@ -102,6 +103,13 @@ func TestAnswerAboveTheLimitOfPostgres(t *testing.T) {
 		})
 		if !errors.Is(err, hookonce.ErrResponseTooLarge) {
 			t.Errorf("Within = %v", err)
+		}
+		exec(t, f.db, `CREATE FUNCTION `+f.tables+`refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE program_limit_exceeded; END'`,
+			`CREATE TRIGGER refusal BEFORE INSERT ON `+f.tables+`responses FOR EACH ROW EXECUTE FUNCTION `+f.tables+`refuse()`)
+		c, err := f.Claim(t.Context(), request)
+		must(t, err)
+		if err := f.CompleteWith(t.Context(), c, hookonce.Response{Status: 200}); !errors.Is(err, hookonce.ErrResponseTooLarge) {
+			t.Errorf("CompleteWith = %v", err)
 		}
 	})
 }

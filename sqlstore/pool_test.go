@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -45,6 +46,45 @@ func TestHandlersThatWaitForTheirOwnPoolAreTold(t *testing.T) {
 			return all.Passed(), err
 		})
 	})
+}
+
+// unset makes connections to MySQL on which nothing can be set.
+type unset struct{ testdb.Connector }
+
+// Connect implements [driver.Connector].
+func (u unset) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := u.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return stubborn{inner.(*testdb.Conn)}, nil
+}
+
+type stubborn struct{ *testdb.Conn }
+
+// ExecContext implements [driver.ExecerContext].
+func (s stubborn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if strings.HasPrefix(query, "SET ") {
+		return nil, errDeclined
+	}
+	return s.Conn.ExecContext(ctx, query, args)
+}
+
+// A connection on which the bounded wait cannot be set is given back, or a pool that has a bound
+// runs dry.
+func TestConnectionsThatCannotBeSetAreGivenBack(t *testing.T) {
+	p := goMySQL.places(t)(t)
+	goMySQL.Create(t, goMySQL.Open(t, p.DSN, new(testdb.Faults)), p)
+	inner, err := goMySQL.Connector(p.DSN)
+	must(t, err)
+	db := sql.OpenDB(unset{testdb.Connector{Connector: inner, Faults: new(testdb.Faults)}})
+	t.Cleanup(func() { must(t, db.Close()) })
+	s := sqlstore.New(db, sqlstore.MySQL, sqlstore.WithSchema(p.Schema))
+	_, within := s.Within(t.Context(), request, func(*sql.Tx, hookonce.Claim) error { return nil })
+	_, claim := s.Claim(t.Context(), request)
+	if n := db.Stats().InUse; !errors.Is(within, errDeclined) || !errors.Is(claim, errDeclined) || n != 0 {
+		t.Errorf("Within: %v, Claim: %v; %d connections are in use", within, claim, n)
+	}
 }
 
 // A handler that runs out of time in a pool of one connection waited for itself only if somebody waited for the pool.

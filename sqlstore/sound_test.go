@@ -102,14 +102,19 @@ func TestCheckRefusesAMemoryForEachConnection(t *testing.T) {
 	}
 }
 
-// No claim is kept where advisory locks lock nothing, whatever the driver.
+// No claim is kept where advisory locks lock nothing, nor where nobody can tell what became of a
+// COMMIT, whatever the driver.
 func TestCheckRefusesLocksThatLockNothing(t *testing.T) {
 	for name, c := range postgresConnections() {
 		dsn := c.places(t)(t).DSN
-		db := c.Open(t, pgproxy.WithoutLocks(t, dsn), new(testdb.Faults))
-		err := sqlstore.New(db, sqlstore.Postgres).Check(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "two transactions were given the same one at once") {
-			t.Errorf("%s: %v", name, err)
+		for through, says := range map[string]string{
+			pgproxy.WithoutLocks(t, dsn):          "two transactions were given the same one at once",
+			pgproxy.New(t, dsn, pgproxy.Yugabyte): "cannot keep claims in YugabyteDB",
+		} {
+			err := sqlstore.New(c.Open(t, through, new(testdb.Faults)), sqlstore.Postgres).Check(t.Context())
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v, want a refusal that says %q", name, err, says)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/storetest"
@@ -72,6 +73,13 @@ func TestAWriterElsewhereIsBusy(t *testing.T) {
 			if c, err = f.Claim(t.Context(), request); err != nil || c.Verdict != hookonce.Busy {
 				t.Errorf("Claim was answered %#v, %v", c, err)
 			}
+			for range 5 {
+				short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // less than that wait
+				if c, err = f.Claim(short, request); err == nil || c.Verdict == hookonce.Busy {
+					t.Errorf("a caller whose context ended was answered %#v, %v", c, err)
+				}
+				cancel()
+			}
 			return nil
 		})
 		must(t, err)
@@ -82,7 +90,7 @@ func TestAWriterElsewhereIsBusy(t *testing.T) {
 }
 
 // The same where transactions take the write lock when they begin: that they cannot begin is no
-// fault of the store.
+// fault of the store, and costs the pool no connection.
 func TestAWriterElsewhereIsBusyWhereTransactionsWrite(t *testing.T) {
 	mo, ma := modernc, mattn
 	mo.places = files("?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5)&_txlock=immediate")
@@ -95,9 +103,34 @@ func TestAWriterElsewhereIsBusyWhereTransactionsWrite(t *testing.T) {
 			if !errors.Is(err, hookonce.ErrBusy) || c.Verdict != hookonce.Busy {
 				t.Errorf("Within was answered %#v, %v", c, err)
 			}
+			if n := f.db.Stats().InUse; n != 1 {
+				t.Errorf("%d connections are in use, and one handler runs", n)
+			}
 			return nil
 		})
 		must(t, err)
+	})
+}
+
+// With a rollback journal whoever reads keeps others from committing. That is a refusal, and no
+// unknown outcome.
+func TestACommitThatReadersKeepFromHappening(t *testing.T) {
+	mo, ma := modernc, mattn
+	mo.places, ma.places = files("?_pragma=busy_timeout(5)"), files("?_busy_timeout=5")
+	every(t, map[string]connection{"modernc": mo, "mattn": ma}, func(t *testing.T, f fixture) {
+		reader, err := f.open().BeginTx(t.Context(), nil)
+		must(t, err)
+		queryRow[int](t, reader, `SELECT count(*) FROM `+f.tables+`claims`)
+		_, err = f.within(t)
+		if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
+			t.Errorf("error is %v, want a refusal", err)
+		}
+		must(t, reader.Rollback())
+		c, err := f.within(t)
+		must(t, err)
+		if c.Verdict != hookonce.Acquired {
+			t.Errorf("the next copy was answered %v", c.Verdict)
+		}
 	})
 }
 

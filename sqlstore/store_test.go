@@ -3,6 +3,7 @@ package sqlstore_test
 import (
 	"database/sql"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -55,6 +56,18 @@ func TestMissingTablesAreNamed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nor is a program that is newer than its tables left with the database's words.
+func TestOlderTablesAreNamed(t *testing.T) {
+	servers := mysqlConnections()
+	maps.Copy(servers, postgresConnections())
+	every(t, servers, func(t *testing.T, f fixture) {
+		exec(t, f.db, `ALTER TABLE `+f.tables+`claims DROP COLUMN pinned`)
+		if _, err := f.Lookup(t.Context(), request.Ref); !errors.Is(err, hookonce.ErrSchemaMissing) {
+			t.Errorf("Lookup = %v, want ErrSchemaMissing", err)
+		}
+	})
 }
 
 // A table of the handler's own that is missing is no fault of the store's schema.
