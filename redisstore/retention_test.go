@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,14 +76,21 @@ func TestRetentionOfASource(t *testing.T) {
 		{"once:invoices", 0},
 		{"once:mails", time.Minute},
 	} {
-		prefix := fresh()
-		s := redisstore.New(c, redisstore.WithPrefix(prefix), redisstore.WithRetention(time.Hour),
-			redisstore.WithSourceRetention("stripe", time.Minute), redisstore.WithSourceRetention("audited", 0),
-			redisstore.WithSourceRetention("once:mails", time.Minute))
-		held := claim(t, s, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: tt.source, Key: "evt_1"}}, hookonce.Acquired)
-		must(t, s.Complete(t.Context(), held))
-		if d := ttl(t, c, prefix+":*"); tt.want == 0 && d >= 0 || tt.want > 0 && (d <= tt.want/2 || d > tt.want) {
-			t.Errorf("a claim of %s expires after %v, want %v", tt.source, d, tt.want)
+		for name, complete := range map[string]func(*redisstore.Store, hookonce.Claim) error{
+			"Complete": func(s *redisstore.Store, c hookonce.Claim) error { return s.Complete(t.Context(), c) },
+			"CompleteWith": func(s *redisstore.Store, c hookonce.Claim) error {
+				return s.CompleteWith(t.Context(), c, hookonce.Response{Status: http.StatusOK})
+			},
+		} {
+			prefix := fresh()
+			s := redisstore.New(c, redisstore.WithPrefix(prefix), redisstore.WithRetention(time.Hour),
+				redisstore.WithSourceRetention("stripe", time.Minute), redisstore.WithSourceRetention("audited", 0),
+				redisstore.WithSourceRetention("once:mails", time.Minute))
+			held := claim(t, s, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: tt.source, Key: "evt_1"}}, hookonce.Acquired)
+			must(t, complete(s, held))
+			if d := ttl(t, c, prefix+":*"); tt.want == 0 && d >= 0 || tt.want > 0 && (d <= tt.want/2 || d > tt.want) {
+				t.Errorf("%s: a claim of %s expires after %v, want %v", name, tt.source, d, tt.want)
+			}
 		}
 	}
 }
@@ -148,6 +156,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"a ring":              func() { redisstore.New(ring) },
 		"no clock":            func() { redisstore.New(client, redisstore.WithClock(nil)) },
 		"no prefix":           func() { redisstore.New(client, redisstore.WithPrefix("")) },
+		"a long prefix":       func() { redisstore.New(client, redisstore.WithPrefix(strings.Repeat("p", 65))) },
 		"a prefix with *":     func() { redisstore.New(client, redisstore.WithPrefix("app*")) },
 		"a prefix with {":     func() { redisstore.New(client, redisstore.WithPrefix("{app}")) },
 		"negative retention":  func() { redisstore.New(client, redisstore.WithRetention(-1)) },
@@ -155,6 +164,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"a source's, tiny":    func() { redisstore.New(client, redisstore.WithSourceRetention("stripe", 1)) },
 		"a cache of nothing":  func() { redisstore.NewCache(nil, time.Hour, "app") },
 		"a cache for no time": func() { redisstore.NewCache(client, 0, "app") },
+		"a cache for moments": func() { redisstore.NewCache(client, time.Microsecond, "app") },
 		"a cache's prefix":    func() { redisstore.NewCache(client, time.Hour, "") },
 	} {
 		if panicked(build) == nil {
