@@ -148,6 +148,33 @@ func TestClaimWarnsOfConflicts(t *testing.T) {
 	is(d, d, false, "SELECT conflict FROM hookonce.claim_detail('shop', 'evt_1', digest => hookonce.digest('one'))")
 }
 
+// What is bound to other content is refused, by name: false would be acknowledged, and the event be
+// lost.
+func TestClaimOfWhatIsPinned(t *testing.T) {
+	d := newCaller(t)
+	mustExec(t, d.Pool, "SELECT * FROM hookonce.lease('shop', 'evt_1', 60, digest => hookonce.digest('one'))")
+	mustExec(t, d.Pool, "SELECT hookonce.fail('shop', 'evt_1', 1, pinned => true)")
+	for _, body := range []string{"'two'::text", "'two'::bytea"} {
+		e := refuses(d, d, "WH005", "SELECT hookonce.claim('shop', 'evt_1', 'paid', "+body+")")
+		if !strings.Contains(e.Message, "the content of attempt 1") || e.Hint == "" {
+			t.Errorf("%s: %v, hint %q", body, e, e.Hint)
+		}
+	}
+	is(d, d, "pinned", "SELECT verdict FROM hookonce.claim_detail('shop', 'evt_1', digest => hookonce.digest('two'))")
+	is(d, d, true, "SELECT hookonce.claim('shop', 'evt_1', 'paid', 'one'::text)")
+}
+
+// A first attempt that may have had effects outside, or was given up, stays on record, whatever
+// else is said of it.
+func TestFailForgetsOnlyWhatWasRefused(t *testing.T) {
+	d := newCaller(t)
+	for outcome, want := range map[string]string{"pinned => true": "failed", "dead => true": "dead"} {
+		mustExec(t, d.Pool, "SELECT * FROM hookonce.lease('shop', $1, 60)", outcome)
+		mustExec(t, d.Pool, "SELECT hookonce.fail('shop', key, token, "+outcome+", forget => first_seen) FROM hookonce.lookup('shop', $1)", outcome)
+		is(d, d, want, "SELECT state FROM hookonce.lookup('shop', $1)", outcome)
+	}
+}
+
 // A row is the same whoever made it.
 func TestRowIsTheLibrarys(t *testing.T) {
 	d := newCaller(t)
@@ -187,6 +214,8 @@ func TestClaimIsBusy(t *testing.T) {
 	is(d, owner, true, "SELECT hookonce.claim('shop', 'evt_1')")
 	for name, query := range map[string]string{
 		"the argument":     "SELECT hookonce.claim('shop', 'evt_1', wait => '20 ms')",
+		"with a text":      "SELECT hookonce.claim('shop', 'evt_1', 'paid', '{}'::text, wait => '20 ms') FROM set_config('lock_timeout', '1min', true)",
+		"no time at all":   "SELECT hookonce.claim('shop', 'evt_1', wait => '0 s')",
 		"lock_timeout":     "SELECT hookonce.claim('shop', 'evt_1') FROM set_config('lock_timeout', '20ms', true)",
 		"once":             "SELECT hookonce.once('o', 'k') FROM set_config('lock_timeout', '20ms', true)",
 		"a failure's note": "SELECT hookonce.failed('shop', 'evt_1') FROM set_config('lock_timeout', '20ms', true)",
@@ -247,12 +276,43 @@ func TestClaimWaitsForTheOwner(t *testing.T) {
 	}
 }
 
-// awaitWaiter returns when a connection waits for an advisory lock.
+// Who waits while the library changes the claim in a transaction of its own finds what became of
+// it, and takes over nothing that it may not.
+func TestClaimOfWhatIsChangedMeanwhile(t *testing.T) {
+	for change, want := range map[string]string{
+		"state = 'done', lease_until = NULL":               "duplicate",
+		"state = 'failed', lease_until = NULL, pinned = 1": "pinned",
+		"lease_until = now() + interval '1 hour'":          "busy",
+	} {
+		t.Run(want, func(t *testing.T) {
+			d := newCaller(t)
+			mustExec(t, d.Pool, "SELECT * FROM hookonce.lease('shop', 'evt_1', -1, digest => hookonce.digest('one'))")
+			owner := d.begin()
+			if _, err := owner.Exec(t.Context(), "UPDATE hookonce.claims SET "+change); err != nil {
+				t.Fatal(err)
+			}
+			answer := make(chan error, 1)
+			var got string
+			go func() {
+				var err error
+				got, err = ask[string](d, d, "SELECT verdict FROM hookonce.claim_detail('shop', 'evt_1', digest => hookonce.digest('two'))")
+				answer <- err
+			}()
+			d.awaitWaiter()
+			d.end(owner.Commit)
+			if err := <-answer; err != nil || got != want {
+				t.Errorf("it is told %s, %v; want %s", got, err, want)
+			}
+		})
+	}
+}
+
+// awaitWaiter returns when a connection waits for a lock.
 func (d *caller) awaitWaiter() {
 	d.t.Helper()
 	for waiting := false; !waiting; {
 		var err error
-		waiting, err = ask[bool](d, d, "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)")
+		waiting, err = ask[bool](d, d, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')")
 		if err != nil {
 			d.t.Fatal(err)
 		}

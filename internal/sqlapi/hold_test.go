@@ -53,6 +53,16 @@ func TestOutcomesDoNotWaitForEver(t *testing.T) {
 	refuses(d, d, "WH001", "SELECT hookonce.complete('shop', 'evt_1', 1)")
 }
 
+// What failed goes up to the limit, of several sources together.
+func TestPurgeOfWhatFailed(t *testing.T) {
+	d := newCaller(t)
+	mustExec(t, d.Pool, "SELECT hookonce.failed(source, key) FROM (VALUES ('mail', 'evt_1'), ('shop', 'evt_1'), ('shop', 'evt_2')) AS f (source, key)")
+	mustExec(t, d.Pool, "UPDATE hookonce.claims SET updated_at = now() - interval '91 days'")
+	for _, gone := range []int{2, 1, 0} {
+		is(d, d, gone, "SELECT hookonce.purge(now() - interval '90 days', 2, 'failed')")
+	}
+}
+
 // What is done and old goes, with its response; nothing else does.
 func TestPurgeTakesResponsesAlong(t *testing.T) {
 	d := newCaller(t)
