@@ -56,6 +56,15 @@ func TestStatements(t *testing.T) {
 	}
 }
 
+// What became of a transaction is known where the server is sure of it.
+func TestCommitted(t *testing.T) {
+	for status, known := range map[string]bool{"committed": true, "aborted": true, "in progress": false, "forgotten": false} {
+		if committed, err := claimsql.Committed(status); committed != (status == "committed") || (err == nil) != known {
+			t.Errorf("%s: committed: %v, %v", status, committed, err)
+		}
+	}
+}
+
 // Where nobody is to be told, nothing is.
 func TestNobodyIsTold(t *testing.T) {
 	s := claimsql.Postgres("x.", "")
