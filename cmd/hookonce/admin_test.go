@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -10,7 +11,10 @@ import (
 func TestTokenStaysWithTheGateway(t *testing.T) {
 	var asked []string
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.Method+" "+r.URL.Path)
+		if asked = append(asked, r.Method+" "+r.URL.Path); r.URL.Path == "/elsewhere" {
+			_, _ = io.WriteString(w, "{}")
+			return
+		}
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	}))
 	defer gateway.Close()
