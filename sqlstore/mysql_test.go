@@ -138,11 +138,13 @@ func TestAnEndedContextLeavesNoLimit(t *testing.T) {
 	})
 }
 
-// untilOneWaits returns when a statement waits for a lock. It asks seldom, because the server renews what it
-// tells only if nobody has asked for a tenth of a second.
+// untilOneWaits returns when a statement in this database waits for a lock. It asks seldom, because the
+// server renews what it tells only if nobody has asked for a tenth of a second. Who is connected is not of
+// that age, and what it remembers of other tests is passed over by that.
 func untilOneWaits(t testing.TB, db *sql.DB) {
 	t.Helper()
-	const waiting = `SELECT count(*) > 0 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'`
+	const waiting = `SELECT count(*) > 0 FROM information_schema.innodb_trx JOIN information_schema.processlist ON id = trx_mysql_thread_id
+		WHERE trx_state = 'LOCK WAIT' AND db = DATABASE()`
 	for deadline := time.Now().Add(time.Minute); !queryRow[bool](t, db, waiting); time.Sleep(110 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody waits for a lock")
