@@ -66,9 +66,8 @@ func (t handlerTx) noted(err error) error {
 	return err
 }
 
-// free reports whether nothing is under way on the connection. Of what was to be sent pgx tells by
-// and by that it was not, when the handler asks for the results, and perhaps hides it: an argument
-// is missing, or its context has ended.
+// free reports whether nothing is under way on the connection. Right after a query it says that the query was not sent,
+// because an argument is missing, say: pgx tells only whoever asks for its results, and a handler may not.
 func (t handlerTx) free() bool { return !t.Tx.Conn().PgConn().IsBusy() }
 
 // Begin implements [pgx.Tx].

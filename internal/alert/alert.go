@@ -256,13 +256,19 @@ func lost(s *overview.Snapshot) Answer {
 		ours += s.Sources[i].Hour.Ours
 		missing += lostOf(&s.Sources[i])
 	}
+	var but []string // what is worst first
+	if n := s.Store.Unrecorded; n > 0 {
+		but = append(but, fmt.Sprintf("%d events were delivered past the store, and are in memory alone until it is back", n))
+	}
+	if dead > 0 {
+		but = append(but, fmt.Sprintf("%s given up: they are kept until somebody replays them", deliveries(dead)))
+	}
+	if missing > 0 {
+		but = append(but, fmt.Sprintf("%d events that senders made never arrived: they are in the senders' lists", missing))
+	}
 	switch {
-	case dead > 0:
-		return Answer{false, fmt.Sprintf("No, but %s given up: they are kept until somebody replays them.", deliveries(dead))}
-	case missing > 0:
-		return Answer{false, fmt.Sprintf("No, but %d events that senders made never arrived: they are in the senders' lists.", missing)}
-	case s.Store.Unrecorded > 0:
-		return Answer{false, fmt.Sprintf("No, but %d events were delivered past the store, and are in memory alone until it is back.", s.Store.Unrecorded)}
+	case len(but) > 0:
+		return Answer{false, "No, but " + strings.Join(but, "; ") + "."}
 	case ours > 0 || s.Store.Away != nil || s.Store.Unwritable != nil:
 		return Answer{false, "No: what was not acknowledged is with its senders, who try again for as long as they do."}
 	}

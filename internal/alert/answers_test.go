@@ -37,6 +37,7 @@ func TestAnswers(t *testing.T) {
 		"deliveries are dead":    {func(s *snapshot) { s.Destinations[0].Dead = 3 }, lost, false, "3 deliveries are given up: they are kept"},
 		"events never arrived":   {source(func(o *overview.SourceState) { o.NeverArrived = &overview.Lost{Count: 2, Beyond: 1} }), lost, false, "3 events that senders made never arrived"},
 		"events are in memory":   {func(s *snapshot) { s.Store.Unrecorded = 4 }, lost, false, "4 events were delivered past the store, and are in memory alone"},
+		"two of them":            {func(s *snapshot) { s.Destinations[0].Dead, s.Store.Unrecorded = 1, 4 }, lost, false, "in memory alone until it is back; 1 delivery is given up: they"},
 		"senders were refused":   {source(func(o *overview.SourceState) { o.Hour.Ours = 1 }), lost, false, "what was not acknowledged is with its senders"},
 		"nothing can be written": {func(s *snapshot) { s.Store.Unwritable = &overview.Trouble{Since: now} }, lost, false, "what was not acknowledged is with its senders"},
 		"copies came":            {source(func(o *overview.SourceState) { o.Hour.Copies = 2 }), doubled, false, "No: 2 copies were recognised"},
