@@ -204,6 +204,15 @@ func TestTelegramTakesAllOfIt(t *testing.T) {
 	}
 }
 
+// A chat that refuses a message, because the bot was removed from it, say, keeps it from no other one.
+func TestTelegramTellsEveryChat(t *testing.T) {
+	network := &repeater{fails: "refuses"}
+	c := channel(t, "telegram://110201543:fakeTelegramTokenfakeTelegramToken1@telegram?chats=@one,@two", network)
+	if _, err := c.Send(t.Context(), message()); err == nil || len(network.asked) != 2 {
+		t.Errorf("%d chats are told: %v", len(network.asked), err)
+	}
+}
+
 // A receiver whose address has a user and a password is shown them, and nobody else is.
 func TestReceiverWithAPassword(t *testing.T) {
 	var asked []string

@@ -61,15 +61,15 @@ func newTelegram(u *url.URL, o Options) (*telegram, error) {
 // maxTelegram is the length of the longest message that the API takes, in characters.
 const maxTelegram = 4096
 
+// send tells every chat, also after one of them refused.
 func (t *telegram) send(ctx context.Context, m *Message) (answer string, err error) {
+	var refused []error
 	for _, chat := range t.chats {
 		body, err := json.Marshal(map[string]any{"chat_id": chat, "text": cut(m.Text, maxTelegram), "link_preview_options": map[string]bool{"is_disabled": true}})
-		if err != nil {
-			return "", err
+		if err == nil {
+			_, err = post(ctx, t.opt, t.url, body, nil) // it answers with the message and all who take part
 		}
-		if _, err = post(ctx, t.opt, t.url, body, nil); err != nil { // it answers with the message and all who take part
-			return "", err
-		}
+		refused = append(refused, err)
 	}
-	return "", nil
+	return "", errors.Join(refused...)
 }
