@@ -22,6 +22,8 @@ const (
 type receipts struct {
 	*core
 
+	recording chan struct{} // has an element while a batch is recorded
+
 	mu      sync.Mutex
 	waiting map[receiptKey]*journal.DuplicateReceipt
 }
@@ -32,7 +34,7 @@ type receiptKey struct {
 }
 
 func newReceipts(c *core) *receipts {
-	return &receipts{core: c, waiting: map[receiptKey]*journal.DuplicateReceipt{}}
+	return &receipts{core: c, recording: make(chan struct{}, 1), waiting: map[receiptKey]*journal.DuplicateReceipt{}}
 }
 
 // note takes the copies among the events of a request that was answered. What comes from a list is no copy.
@@ -92,8 +94,10 @@ func (r *receipts) recordRest() {
 }
 
 // record records one batch, and reports whether there may be more. What cannot be recorded
-// waits for the next time.
+// waits for the next time. Whoever records the rest waits for what is being recorded: the end of Close would cancel it.
 func (r *receipts) record() (more bool) {
+	r.recording <- struct{}{}
+	defer func() { <-r.recording }()
 	batch := r.take()
 	if len(batch) == 0 {
 		return false

@@ -19,6 +19,7 @@ import (
 type ledger struct {
 	*journaltest.Memory
 	down    atomic.Bool
+	slow    atomic.Int64 // nanoseconds that a call takes
 	calls   atomic.Int64
 	largest atomic.Int64 // number of duplicate receipts in one call
 }
@@ -28,6 +29,11 @@ func (l *ledger) RecordDuplicates(ctx context.Context, seen []journal.DuplicateR
 	l.largest.Store(max(l.largest.Load(), int64(len(seen))))
 	if l.down.Load() {
 		return journaltest.ErrInjected
+	}
+	select {
+	case <-time.After(time.Duration(l.slow.Load())):
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	return l.Memory.RecordDuplicates(ctx, seen)
 }
@@ -121,6 +127,24 @@ func TestReceipts_stormNeedsNoStore(t *testing.T) {
 			t.Errorf("%d calls recorded at most %d duplicate receipts at once", n, l.largest.Load())
 		}
 		r.wantReceipts(first.ID, "duplicate:5000")
+	})
+}
+
+// What is being recorded when the stop begins is recorded.
+func TestReceipts_stopWaitsForThem(t *testing.T) {
+	runRecorded(t, engine.Options{}, func(t *testing.T, r *rig, l *ledger) {
+		first := r.want(r.accept(entry("a")), journal.Accepted)
+		r.finish(r.receive(), journal.Done, time.Time{})
+		r.want(r.accept(entry("a")), journal.Duplicate)
+		l.slow.Store(int64(time.Second))
+		sleep(time.Second)
+		if n := l.calls.Load(); n != 1 {
+			t.Fatalf("%d calls of the store", n)
+		}
+		if err := r.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		r.wantReceipts(first.ID, "duplicate:1")
 	})
 }
 
