@@ -103,7 +103,7 @@ func (t handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 			return pgx.FailedBatchResults(b, fmt.Errorf("%w; statement %d of the batch may end it: send that by itself", errNotYours, i+1))
 		}
 	}
-	if t.Tx.Conn().PgConn().IsBusy() {
+	if !t.free() {
 		_ = t.noted(errBusy)
 	}
 	results := t.Tx.SendBatch(ctx, b)
@@ -149,7 +149,7 @@ func (t handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Ro
 	if err := t.usable(ctx); err != nil {
 		return pgx.FailedBatchResults(new(pgx.Batch), err).QueryRow()
 	}
-	if t.Tx.Conn().PgConn().IsBusy() {
+	if !t.free() {
 		_ = t.noted(errBusy)
 	}
 	row := t.Tx.QueryRow(ctx, sql, args...)

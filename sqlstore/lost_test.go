@@ -133,9 +133,11 @@ func TestPurgeThatFails(t *testing.T) {
 			claim, err := s.Claim(t.Context(), request)
 			must(t, err)
 			must(t, s.Complete(t.Context(), claim))
-			faults.FailWrite(false)
-			if n, err := s.Purge(t.Context(), hookonce.PurgeRequest{Before: time.Now(), Limit: 10}); n != 0 || !errors.Is(err, testdb.ErrLost) {
-				t.Errorf("%d deleted, %v", n, err)
+			for _, persisted := range []bool{false, true} {
+				faults.FailWrite(persisted)
+				if n, err := s.Purge(t.Context(), hookonce.PurgeRequest{Before: time.Now(), Limit: 10}); n != 0 || !errors.Is(err, testdb.ErrLost) {
+					t.Errorf("persisted: %v; %d deleted, %v", persisted, n, err)
+				}
 			}
 		})
 	}

@@ -245,10 +245,7 @@ func TestGivingUpLeavesNothingBehind(t *testing.T) {
 // on which the servers are asked as well, and is told the server first.
 func TestAskingLogsInAsThePoolDoes(t *testing.T) {
 	t.Parallel()
-	cfg, err := pgxpool.ParseConfig(strings.Replace(pgtest.DSN(t), "@", "@127.0.0.1:1,", 1)) // where nobody is
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := besides(t, pgtest.DSN(t))
 	user, server := cfg.ConnConfig.User, cfg.ConnConfig.Fallbacks[len(cfg.ConnConfig.Fallbacks)-1].Port
 	cfg.ConnConfig.User = "nobody"
 	cfg.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
