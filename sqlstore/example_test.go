@@ -17,32 +17,32 @@ import (
 )
 
 // shop opens a database with the tables of hookonce and a table of payments.
-func shop(ctx context.Context) (*sql.DB, *sqlstore.Store) {
+func shop(ctx context.Context) (db *sql.DB, store *sqlstore.Store, end func()) {
 	dir, err := os.MkdirTemp("", "shop")
 	if err != nil {
 		log.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "shop.db")+
+	db, err = sql.Open("sqlite", "file:"+filepath.Join(dir, "shop.db")+
 		"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(1000)&_pragma=synchronous(FULL)")
 	if err != nil {
 		log.Fatal(err)
 	}
-	store := sqlstore.New(db, sqlstore.SQLite)
+	store = sqlstore.New(db, sqlstore.SQLite)
 	if _, err := schema.Migrate(ctx, db, schema.SQLite, schema.DefaultName); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := db.ExecContext(ctx, `CREATE TABLE payments (invoice TEXT)`); err != nil {
 		log.Fatal(err)
 	}
-	return db, store
+	return db, store, func() { db.Close(); os.RemoveAll(dir) }
 }
 
 // The first attempt fails after it wrote its payment: nothing is left of it. The retry pays once, and
 // the copy that comes after it not at all.
 func ExampleStore_Within() {
 	ctx := context.Background()
-	db, store := shop(ctx)
-	defer db.Close()
+	db, store, end := shop(ctx)
+	defer end()
 
 	event := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Type: "invoice.paid"}
 	pay := func(failure error) (hookonce.Claim, error) {
@@ -71,8 +71,8 @@ func ExampleStore_Within() {
 // A program with a transaction of its own claims inside it.
 func ExampleStore_ClaimTx() {
 	ctx := context.Background()
-	db, store := shop(ctx)
-	defer db.Close()
+	db, store, end := shop(ctx)
+	defer end()
 
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -96,8 +96,8 @@ func ExampleStore_ClaimTx() {
 // fences off a worker that was too slow.
 func ExampleStore_Claim() {
 	ctx := context.Background()
-	db, store := shop(ctx)
-	defer db.Close()
+	db, store, end := shop(ctx)
+	defer end()
 
 	event := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Lease: time.Minute}
 	slow, err := store.Claim(ctx, event)

@@ -121,24 +121,3 @@ func (v victim) ExecContext(ctx context.Context, query string, args []driver.Nam
 	}
 	return v.Conn.ExecContext(ctx, query, args)
 }
-
-// What a purge may have deleted is not counted as deleted.
-func TestPurgeThatFails(t *testing.T) {
-	for name, c := range connections() {
-		t.Run(name, func(t *testing.T) {
-			p, faults := c.places(t)(t), new(testdb.Faults)
-			db := c.Open(t, p.DSN, faults)
-			c.Create(t, db, p)
-			s := sqlstore.New(db, c.Dialect, sqlstore.WithSchema(p.Schema))
-			claim, err := s.Claim(t.Context(), request)
-			must(t, err)
-			must(t, s.Complete(t.Context(), claim))
-			for _, persisted := range []bool{false, true} {
-				faults.FailWrite(persisted)
-				if n, err := s.Purge(t.Context(), hookonce.PurgeRequest{Before: time.Now(), Limit: 10}); n != 0 || !errors.Is(err, testdb.ErrLost) {
-					t.Errorf("persisted: %v; %d deleted, %v", persisted, n, err)
-				}
-			}
-		})
-	}
-}

@@ -22,6 +22,7 @@ func faultCases[Tx any]() []txCase[Tx] {
 			txCase[Tx]{"commit of an attempt that reached the outside " + name, func(t *testing.T, f *txFixture[Tx]) { faultCommitPinned(t, f, persisted) }},
 			txCase[Tx]{"trace after the handler's own commit " + name, func(t *testing.T, f *txFixture[Tx]) { faultTraceOfTheTorn(t, f, persisted) }},
 			txCase[Tx]{"forgetting " + name, func(t *testing.T, f *txFixture[Tx]) { faultForget(t, f, persisted) }},
+			txCase[Tx]{"purge " + name, func(t *testing.T, f *txFixture[Tx]) { faultPurge(t, f, persisted) }},
 		)
 	}
 	return cases
@@ -168,6 +169,22 @@ func faultForget[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
 	}
 	ok(t, f.Fail(t.Context(), c, forget))
 	absent(t, f, c.Ref)
+}
+
+// faultPurge checks that what a purge may have deleted is not counted as deleted, and that the next one goes on from the truth.
+func faultPurge[Tx any](t *testing.T, f *txFixture[Tx], persisted bool) {
+	ref := finish(t, f, "evt_1")
+	f.clock.Advance(time.Second)
+	req := before(f.clock.Now(), 10)
+	var deleted int
+	if !f.failing(t, persisted, func() (err error) { deleted, err = f.Purge(t.Context(), req); return err }) {
+		return
+	}
+	if deleted != 0 {
+		t.Fatalf("a purge that failed counts %d", deleted)
+	}
+	purgeOf(t, f, req, map[bool]int{true: 0, false: 1}[persisted])
+	absent(t, f, ref)
 }
 
 // bothWays makes a case of each way in which a write can fail.

@@ -19,14 +19,26 @@ import (
 	"github.com/hookonce/hookonce/internal/quota"
 )
 
+// memory returns room for so many bytes.
+func memory(bytes int64) *quota.Share {
+	var room quota.Pool
+	room.Resize(bytes, true)
+	return room.Share()
+}
+
+// serve connects to the server, and tells when it has ended the connection.
+func serve(s *Server, m Memory, trusted func() bool) (near net.Conn, ended <-chan struct{}) {
+	near, far := net.Pipe()
+	over := make(chan struct{})
+	go func() { s.Serve(far, bufio.NewReader(far), all(m), trusted); close(over) }()
+	return near, over
+}
+
 // A peer that reads no answers has so many calls under way as there may be, and what they hold is counted.
 func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	s := NewServer(func(_ context.Context, _ time.Duration, p []byte) []byte { return make([]byte, 32<<10) })
-	var room quota.Pool
-	room.Resize(64<<20, true)
-	near, far := net.Pipe()
-	share := room.Share()
-	go s.Serve(far, bufio.NewReader(far), all(share), nil)
+	share := memory(64 << 20)
+	near, _ := serve(s, share, nil)
 	defer near.Close()
 	before := runtime.NumGoroutine()
 	b := append(frame(nil, kindCall, 1, 3), 1, 0, 'x')
@@ -50,12 +62,9 @@ func TestLengthsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(echo)
 		s.Limit(1 << 20)
-		var room quota.Pool
-		room.Resize(1<<30, true)
-		share := room.Share()
+		share := memory(1 << 30)
 		for _, size := range []uint32{3 << 30, 1<<20 + 3 + frameHead - 4} {
-			near, far := net.Pipe()
-			go s.Serve(far, bufio.NewReader(far), all(share), nil)
+			near, _ := serve(s, share, nil)
 			near.Write(append(binary.BigEndian.AppendUint32(nil, size), kindCall, 0, 0, 0, 1, 1, 0))
 			synctest.Wait()
 			if n := share.Used(); n != 0 {
@@ -63,8 +72,7 @@ func TestLengthsAreBounded(t *testing.T) {
 			}
 			near.Close()
 		}
-		near, far := net.Pipe()
-		go s.Serve(far, bufio.NewReader(far), all(share), nil)
+		near, _ := serve(s, share, nil)
 		defer near.Close()
 		near.Write(append(binary.BigEndian.AppendUint32(nil, 1<<20), kindCall, 0, 0, 0, 1, 1, 0))
 		began := time.Now()
@@ -126,9 +134,7 @@ func TestCallsAreInTheMemoryOfWhoeverMakesThem(t *testing.T) {
 		long := strings.Repeat("x", maxWho+1)
 		pools, asked := map[string]*quota.Share{}, []string{}
 		for _, who := range []string{"slow", "quick", "", long[:maxWho]} {
-			var room quota.Pool
-			room.Resize(100, true)
-			pools[who] = room.Share()
+			pools[who] = memory(100)
 		}
 		c := NewClient(func(context.Context) (io.ReadWriteCloser, error) {
 			near, far := net.Pipe()
@@ -170,16 +176,13 @@ func TestConnectionsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(echo)
-		var room quota.Pool
-		room.Resize(64<<20, true)
+		room := memory(64 << 20)
 		var trusted atomic.Bool
 		trusted.Store(true)
 		var clients sync.WaitGroup
 		defer clients.Wait()
-		hold := func() (served chan struct{}) {
-			near, far := net.Pipe()
-			served = make(chan struct{})
-			go func() { s.Serve(far, bufio.NewReader(far), all(room.Share()), trusted.Load); close(served) }()
+		hold := func() (ended <-chan struct{}) {
+			near, ended := serve(s, room, trusted.Load)
 			go io.Copy(io.Discard, near)
 			clients.Go(func() {
 				for {
@@ -189,7 +192,7 @@ func TestConnectionsEnd(t *testing.T) {
 					time.Sleep(3 * time.Second)
 				}
 			})
-			return served
+			return ended
 		}
 		began := time.Now()
 		select {
@@ -320,22 +323,18 @@ func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(echo)
-		var room quota.Pool
-		room.Resize(1<<20, true)
-		share := room.Share()
-		serve := func() (near net.Conn, served chan struct{}) {
-			near, far := net.Pipe()
-			served = make(chan struct{})
-			go func() { s.Serve(far, bufio.NewReader(far), all(share), nil); close(served) }()
+		room := memory(1 << 20)
+		connect := func() (near net.Conn, ended <-chan struct{}) {
+			near, ended = serve(s, room, nil)
 			t.Cleanup(func() { near.Close() })
 			synctest.Wait()
-			return near, served
+			return near, ended
 		}
-		first, ended := serve()
+		first, ended := connect()
 		for range MaxConnections - 1 {
-			serve()
+			connect()
 		}
-		_, more := serve()
+		_, more := connect()
 		select {
 		case <-more:
 		default:
@@ -343,7 +342,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 		first.Close()
 		<-ended
-		_, another := serve()
+		_, another := connect()
 		select {
 		case <-another:
 			t.Error("where one has ended no other one is served")
@@ -357,11 +356,8 @@ func TestQueuedAnswersAreWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(echo)
-		var room quota.Pool
-		room.Resize(1<<20, true)
-		near, far := net.Pipe()
+		near, _ := serve(s, memory(1<<20), nil)
 		defer near.Close()
-		go s.Serve(far, bufio.NewReader(far), all(room.Share()), nil)
 		near.Write(append(frame(nil, kindCall, 1, 3), 0, 0, 'x'))
 		synctest.Wait()
 		closed := make(chan error, 1)
@@ -382,11 +378,7 @@ func TestWhoReadsNothingIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(echo)
-		var room quota.Pool
-		room.Resize(1<<20, true)
-		near, far := net.Pipe()
-		served := make(chan struct{})
-		go func() { s.Serve(far, bufio.NewReader(far), all(room.Share()), nil); close(served) }()
+		near, ended := serve(s, memory(1<<20), nil)
 		near.Write(append(frame(nil, kindCall, 1, 3), 0, 0, 'x'))
 		began := time.Now()
 		for err := error(nil); err == nil; {
@@ -396,7 +388,7 @@ func TestWhoReadsNothingIsGivenUp(t *testing.T) {
 		if took := time.Since(began); took > stalled+3*time.Second {
 			t.Errorf("it is served for %s", took)
 		}
-		<-served
+		<-ended
 	})
 }
 
@@ -443,16 +435,14 @@ func TestWhatIsSilentTakesNoNewCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(echo)
-		var room quota.Pool
-		room.Resize(64<<20, true)
-		dials := 0
+		room, dials := memory(64<<20), 0
 		c := NewClient(func(context.Context) (io.ReadWriteCloser, error) {
-			near, far := net.Pipe()
 			if dials++; dials == 1 {
+				near, far := net.Pipe()
 				go io.Copy(io.Discard, far)
-			} else {
-				go s.Serve(far, bufio.NewReader(far), all(room.Share()), nil)
+				return near, nil
 			}
+			near, _ := serve(s, room, nil)
 			return near, nil
 		}, 1<<20)
 		defer c.Close()

@@ -40,15 +40,22 @@ func onEveryStore(t *testing.T, test func(t *testing.T, open func(Options) *Stor
 		})
 	})
 	t.Run("postgres", func(t *testing.T) {
-		dsn := pgtest.DSN(t)
-		pool, err := pgxpool.New(t.Context(), dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pool.Close()
+		dsn, pool := postgres(t)
 		pgtest.Migrate(t, pool, "front")
 		test(t, func(o Options) *Store { return opened(t)(OpenPostgres(t.Context(), dsn, "front", o)) })
 	})
+}
+
+// postgres returns a database of the test's own, and a pool of it until the test ends.
+func postgres(t *testing.T) (dsn string, pool *pgxpool.Pool) {
+	t.Helper()
+	dsn = pgtest.DSN(t)
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return dsn, pool
 }
 
 func opened(t *testing.T) func(*Store, error) *Store {
@@ -227,12 +234,7 @@ func TestStanding(t *testing.T) {
 
 // A process that waits for another one's work is told when it ends.
 func TestAwait(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	pool, err := pgxpool.New(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	dsn, pool := postgres(t)
 	pgtest.Migrate(t, pool, "")
 	o := Options{Now: time.Now, Awaited: true, Logger: slog.New(slog.DiscardHandler)}
 	one, two := opened(t)(OpenPostgres(t.Context(), dsn, "", o)), opened(t)(OpenPostgres(t.Context(), dsn, "", o))
@@ -255,12 +257,7 @@ func TestAwait(t *testing.T) {
 
 // What is answered is on disk, even where the database's own setting is to be quicker than that.
 func TestCommitsAreDurable(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	pool, err := pgxpool.New(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	dsn, pool := postgres(t)
 	if _, err := pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$`); err != nil {
 		t.Fatal(err)
 	}
@@ -273,12 +270,7 @@ func TestCommitsAreDurable(t *testing.T) {
 
 // A connection to a server that takes no writes any more, because another one leads, is left: the next claim may be taken there.
 func TestReadOnlyConnectionsAreLeft(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	pool, err := pgxpool.New(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
+	dsn, pool := postgres(t)
 	pgtest.Migrate(t, pool, "")
 	s := opened(t)(OpenPostgres(t.Context(), dsn+"&pool_max_conns=1", "", Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)}))
 	if _, err := s.pool.Exec(t.Context(), `SELECT set_config('default_transaction_read_only', 'on', false)`); err != nil {

@@ -53,8 +53,13 @@ type browser struct {
 // open starts a browser.
 func open(t *testing.T) *browser {
 	t.Helper()
+	leaves, err := os.MkdirTemp("", "browser") // it may be writing there still when the test ends, which t.TempDir takes for a failure
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(leaves) })
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.WSURLReadTimeout(patience))
+		chromedp.Env("TMPDIR="+leaves), chromedp.WSURLReadTimeout(patience))
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
