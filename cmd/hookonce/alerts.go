@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -362,24 +363,28 @@ func newAlertsTestCommand(w *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "test [CHANNEL] [flags]",
 		Short: "Send a test message, and show what the receiver said",
-		Long: `Test has the gateway send a message over a channel of alerts.notify, or over each of them, that says that nothing is
-wrong. It exits 1 if one of them could not be told. With --json it writes one list, with an element for each channel.`,
+		Long: `Test has the gateway send a message to each receiver of a channel of alerts.notify, or of all channels, that says that
+nothing is wrong. It exits 1 if one of them could not be told. With --json it writes one list, with an element for each channel.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := admin.client(w, c)
 			if err != nil {
 				return err
 			}
-			if len(args) == 0 {
-				var list api.AlertList
-				if err := client.get(c.Context(), "/alerts", nil, &list); err != nil {
-					return err
-				}
-				for _, channel := range list.Channels {
-					args = append(args, channel.Name)
+			var list api.AlertList
+			if err := client.get(c.Context(), "/alerts", nil, &list); err != nil {
+				return err
+			}
+			var names []string
+			for _, channel := range list.Channels {
+				if len(args) == 0 || channel.Name == args[0] || strings.HasPrefix(channel.Name, args[0]+".") { // a further receiver
+					names = append(names, channel.Name)
 				}
 			}
-			return testChannels(w, c, client, &admin, args, reason)
+			if len(names) == 0 {
+				names = args // what is wrong with it, the gateway says
+			}
+			return testChannels(w, c, client, &admin, names, reason)
 		},
 	}
 	admin.declare(c)

@@ -36,15 +36,18 @@ func newTelling(cfg *config.Config, policy deliver.AddressPolicy) (t telling, er
 	o := notify.Options{Transport: t.transport, Dial: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}
 	for i := range cfg.Notify {
 		c := &cfg.Notify[i]
-		channel, err := notify.New(c.Notify(), o)
+		channels, err := notify.New(c.Notify(), o)
 		if err != nil {
 			return t, fmt.Errorf("alerts.notify: %s: %w", c.Name, err)
 		}
-		to := alerting.Address{Name: c.Name, Notifier: teller{channel, cfg.DashboardURL}}
+		var severities []alert.Severity
 		for _, s := range c.Severities {
-			to.Severities = append(to.Severities, alert.Severity(s))
+			severities = append(severities, alert.Severity(s))
 		}
-		t.channels, t.addresses = append(t.channels, channel), append(t.addresses, to)
+		for _, channel := range channels {
+			t.channels = append(t.channels, channel)
+			t.addresses = append(t.addresses, alerting.Address{Name: channel.Name(), Severities: severities, Notifier: teller{channel, cfg.DashboardURL}})
+		}
 	}
 	if address := cfg.Heartbeat.Reveal(); address != "" {
 		if t.heartbeat, err = notify.NewHeartbeat(address, o); err != nil {

@@ -31,6 +31,14 @@ var chats = map[string]bool{
 	"slack": true, "teams": true, "wecom": false, "zulip": false,
 }
 
+// limits are the longest texts that services take, in bytes: lark and zulip as the library refuses what is longer, the others as
+// their own documentation says. Where it counts characters, bytes are fewer. Bark's is that of a notification, 4096, with room for
+// the rest of it; ntfy makes a file of what is longer, which not every server keeps. Those of the other services are above what a
+// message has, or the library sends several.
+var limits = map[string]int{
+	"bark": 3000, "googlechat": 4096, "join": 3000, "lark": 4096, "ntfy": 4096, "pushover": 1024, "rocketchat": 5000, "wecom": 2048, "zulip": 10000,
+}
+
 func chatSchemes() []string { return slices.Sorted(maps.Keys(chats)) }
 
 // matrixLogin is the one service that connects when it is made: with a user it logs in.
@@ -141,6 +149,9 @@ func (c *chat) send(_ context.Context, m *Message) (string, error) {
 	if chats[scheme] {
 		params.SetTitle(m.Title)
 		text = strings.TrimPrefix(strings.TrimPrefix(text, m.Title), "\n")
+	}
+	if limit, ok := limits[scheme]; ok {
+		text = abridge(text, limit, m.Link)
 	}
 	if scheme == "opsgenie" && len(m.Alerts) == 1 {
 		params["alias"] = dedupKey(m.Alerts[0].Fingerprint)

@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -47,8 +48,10 @@ var services = map[string]struct {
 
 // repeater stands for the network: it fails in one of several ways, and each time repeats all that it was asked.
 type repeater struct {
-	fails string
-	asked []string
+	fails   string
+	refused string // what has this in it is refused
+	says    string // in place of what it was asked; empty: that
+	asked   []string
 }
 
 func (r *repeater) RoundTrip(q *http.Request) (*http.Response, error) {
@@ -62,8 +65,38 @@ func (r *repeater) RoundTrip(q *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("dial tcp: lost %s", repeated)
 	}
 	status := map[string]int{"refuses": 403, "fails": 500, "takes": 200}[r.fails]
+	if r.refused != "" && strings.Contains(string(body), r.refused) {
+		status = 403
+	}
 	return &http.Response{StatusCode: status, Status: fmt.Sprint(status, " ", http.StatusText(status), " ", q.URL), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader(repeated)), Request: q}, nil
+		Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(strings.NewReader(cmp.Or(r.says, repeated))), Request: q}, nil
+}
+
+// A message about many subjects arrives at a service that takes no more than so much, with its beginning and where to read the rest.
+func TestLongMessagesAreCut(t *testing.T) {
+	usual := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = usual })
+	long := message()
+	long.Text = long.Title + "\n" + strings.Repeat("~", 20_000)
+	for name, limit := range notify.Limits {
+		t.Run(name, func(t *testing.T) {
+			network := &repeater{fails: "takes", says: `{"code":0,"errcode":0,"success":true,"result":"success"}`}
+			if name == "bark" {
+				network.says = `{"code":200}`
+			}
+			http.DefaultTransport = network
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // for ntfy, which goes its own way
+				_, _ = network.RoundTrip(r)
+				_, _ = io.WriteString(w, "{}")
+			}))
+			defer server.Close()
+			_, err := channel(t, strings.Replace(services[name].address, "127.0.0.1:1", server.Listener.Addr().String(), 1), network).Send(t.Context(), long)
+			said := strings.Join(network.asked, "")
+			if n := strings.Count(said, "~"); err != nil || n > limit || n < limit*9/10 || !strings.Contains(said, "hooks.internal") {
+				t.Errorf("%v, and %d of at most %d bytes arrive", err, n, limit)
+			}
+		})
+	}
 }
 
 // whatever a service makes of an address and a receiver says of it, none of it gets into an error or an answer.

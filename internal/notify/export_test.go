@@ -19,8 +19,9 @@ func TrustMail(t *testing.T, roots *x509.CertPool) {
 	t.Cleanup(func() { mailRoots = nil })
 }
 
-// ChatSchemes and Shapes are for the page.
+// ChatSchemes and Shapes are for the page, Limits is what texts are held against.
 var (
 	ChatSchemes = chatSchemes
 	Shapes      = shapes
+	Limits      = limits
 )

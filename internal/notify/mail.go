@@ -18,12 +18,18 @@ import (
 	"github.com/wneessen/go-mail/smtp"
 )
 
-// mailbox sends mail to a few people. Package shoutrrr has a sender for it that waits for ever for a server that does not
-// answer, sends to each receiver apart so that those who got a mail get it again with the others, and sets no Message-ID.
+// mailbox sends mail to one receiver. Package shoutrrr has a sender for it that waits for ever for a server that does not answer,
+// has those who got a mail get it again with the others, and sets no Message-ID.
 type mailbox struct {
 	opt Options
 	mailSettings
+	to    string
+	lines chan struct{} // connections that its server may have, with those for the other receivers
 }
+
+// maxLines is how many mails of one address are on their way at once: servers take so many connections of one client. Each has a
+// connection of its own, because some servers end it, and others make it wait, when they do not know the receiver.
+const maxLines = 4
 
 // mailSettings is what the address of a mailbox says.
 type mailSettings struct {
@@ -33,7 +39,7 @@ type mailSettings struct {
 	plain          bool // no TLS
 	user, password string
 	from           *mail.Address
-	to             []string
+	receivers      []string
 }
 
 // readMail reads the address of a mailbox: smtp://[user:password@]host[:port]?from=ADDRESS&to=ADDRESS[,ADDRESS...][&tls=none].
@@ -73,20 +79,23 @@ func readMail(u *url.URL) (s mailSettings, err error) {
 	if s.from, err = mail.ParseAddress(query.Get("from")); err != nil {
 		return s, errors.New("from is no mail address; write from=hookonce@example.com")
 	}
-	for _, to := range strings.Split(strings.Join(query["to"], ","), ",") {
+	listed := strings.Split(strings.Join(query["to"], ","), ",")
+	if len(listed) > maxReceivers {
+		return s, fmt.Errorf("to has %d addresses, and %d are the most; write that of a list", len(listed), maxReceivers)
+	}
+	for _, to := range listed {
 		a, err := mail.ParseAddress(strings.TrimSpace(to))
 		if err != nil {
 			return s, errors.New("to has something that is no mail address; write to=a@example.com, or several with commas between")
 		}
-		s.to = append(s.to, a.Address)
-	}
-	if len(s.to) > maxReceivers {
-		return s, fmt.Errorf("to has %d addresses, and %d are the most; write that of a list", len(s.to), maxReceivers)
+		if !slices.Contains(s.receivers, a.Address) {
+			s.receivers = append(s.receivers, a.Address)
+		}
 	}
 	return s, nil
 }
 
-// maxReceivers bounds the receivers of one mail.
+// maxReceivers is how many receivers one address may name.
 const maxReceivers = 50
 
 func loopback(host string) bool {
@@ -94,15 +103,26 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func newMail(u *url.URL, o Options) (*mailbox, error) {
+// newMail returns what sends to each of the receivers.
+func newMail(u *url.URL, o Options) (senders []sender, err error) {
 	s, err := readMail(u)
-	return &mailbox{o, s}, err
+	lines := make(chan struct{}, maxLines)
+	for _, to := range s.receivers {
+		senders = append(senders, &mailbox{o, s, to, lines})
+	}
+	return senders, err
 }
 
 func (b *mailbox) send(ctx context.Context, m *Message) (string, error) {
 	message, err := b.message(m)
 	if err != nil {
 		return "", err
+	}
+	select {
+	case b.lines <- struct{}{}:
+		defer func() { <-b.lines }()
+	case <-ctx.Done():
+		return "", ctx.Err()
 	}
 	var conn net.Conn
 	defer func() {
@@ -127,7 +147,7 @@ func (b *mailbox) send(ctx context.Context, m *Message) (string, error) {
 
 func (b *mailbox) message(m *Message) (*gomail.Msg, error) {
 	message := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
-	err := errors.Join(message.From(b.from.String()), message.To(b.to...))
+	err := errors.Join(message.From(b.from.String()), message.To(b.to))
 	_, domain, _ := strings.Cut(b.from.Address, "@")
 	message.Subject(cut(m.Title, MaxTitle))
 	message.SetDateWithValue(m.At)

@@ -2,19 +2,23 @@ package notify_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/notify"
 )
 
-// mailServer stands for a mail server. It answers by the first word of a line; what it has no answer for ends the
+// mailServer stands for a mail server. It answers by a line, or else by its first word; what it has no answer for ends the
 // connection, and an answer that is empty is never given.
 type mailServer struct {
 	net.Listener
@@ -36,10 +40,10 @@ func newMailServer(t *testing.T, answers map[string]string) *mailServer {
 func serveMail(t *testing.T, l net.Listener, starttls *tls.Config, answers map[string]string) *mailServer {
 	t.Helper()
 	t.Cleanup(func() { _ = l.Close() })
-	s := &mailServer{l, map[string]string{
+	s := &mailServer{Listener: l, answers: map[string]string{
 		"": "220 mail.test ESMTP", "EHLO": "250-mail.test\r\n250-8BITMIME\r\n250 AUTH PLAIN", "AUTH": "235 welcome", "MAIL": "250 ok", "RCPT": "250 ok", "DATA": "354 go on",
 		".": "250 2.0.0 taken as 4F2A", "NOOP": "250 ok", "RSET": "250 ok", "QUIT": "221 bye",
-	}, make(chan string, 8), starttls}
+	}, said: make(chan string, 8), tls: starttls}
 	for word, answer := range answers {
 		s.answers[word] = answer
 	}
@@ -55,6 +59,17 @@ func serveMail(t *testing.T, l net.Listener, starttls *tls.Config, answers map[s
 	return s
 }
 
+func (s *mailServer) answerTo(line string) (answer string, ok bool) {
+	if answer, ok = s.answers[line]; !ok {
+		word, _, _ := strings.Cut(line, " ")
+		answer, ok = s.answers[strings.ToUpper(word)]
+	}
+	return answer, ok && answer != mailEnds
+}
+
+// mailEnds is the answer of a server that ends the connection.
+const mailEnds = "ends"
+
 func (s *mailServer) serve(c net.Conn) {
 	var said strings.Builder
 	defer func() { _ = c.Close(); s.said <- said.String() }()
@@ -66,8 +81,7 @@ func (s *mailServer) serve(c net.Conn) {
 		if body && line != "." {
 			continue
 		}
-		word, _, _ := strings.Cut(line, " ")
-		answer, ok := s.answers[strings.ToUpper(word)]
+		answer, ok := s.answerTo(line)
 		switch {
 		case !ok:
 			return
@@ -76,7 +90,7 @@ func (s *mailServer) serve(c net.Conn) {
 		}
 		body = strings.HasPrefix(answer, "354")
 		fmt.Fprint(c, answer, "\r\n")
-		if word == "STARTTLS" {
+		if line == "STARTTLS" {
 			c = tls.Server(c, s.tls)
 			lines = bufio.NewScanner(c)
 		}
@@ -131,7 +145,7 @@ func TestMailOverTLSWithAPassword(t *testing.T) {
 // A mail has the title as its subject, a Message-ID that is the same whenever it is sent again, and what holds a thread together.
 func TestMail(t *testing.T) {
 	server := newMailServer(t, nil)
-	c := channel(t, "smtp://hookonce:hunter2@"+server.Addr().String()+"?from=hookonce@example.com&to=a@example.com,b@example.org&tls=none", nil)
+	c := channel(t, "smtp://hookonce:hunter2@"+server.Addr().String()+"?from=hookonce@example.com&to=a@example.com&tls=none", nil)
 	var ids []string
 	for range 2 {
 		answer, err := c.Send(t.Context(), message())
@@ -140,7 +154,7 @@ func TestMail(t *testing.T) {
 		}
 		said := <-server.said
 		for _, want := range []string{
-			"MAIL FROM:<hookonce@example.com>", "RCPT TO:<a@example.com>", "RCPT TO:<b@example.org>", "Subject: PAGE ledger: 500 Internal Server Error\n",
+			"MAIL FROM:<hookonce@example.com>", "RCPT TO:<a@example.com>", "To: <a@example.com>\n", "Subject: PAGE ledger: 500 Internal Server Error\n",
 			"Auto-Submitted: auto-generated\n", "References: <msg_", "Content-Type: text/plain; charset=UTF-8\n", "ledger has been failing since 02:14:00Z.\n", "Next: hookonce doctor\n",
 		} {
 			if !strings.Contains(said, want) {
@@ -165,6 +179,56 @@ func TestMailIsDeliveredOnce(t *testing.T) {
 			t.Errorf("after %s fails: %q, %v", word, answer, err)
 		}
 	}
+}
+
+// Each receiver of a mail is a channel of its own, with a connection of its own: one whom the server refuses keeps it from nobody
+// else, whether the server says so, ends the connection, or says nothing more.
+func TestEachReceiverIsMailed(t *testing.T) {
+	notify.SetSendTime(t, 3*time.Second) // of which only the one that hangs takes all
+	for name, answer := range map[string]string{"refuses": "550 no such user", "ends the connection": mailEnds, "hangs": ""} {
+		t.Run(name, func(t *testing.T) {
+			server := newMailServer(t, map[string]string{"RCPT TO:<gone@example.com>": answer})
+			all := channels(t, "smtp://"+server.Addr().String()+"?from=hookonce@example.com&to=gone@example.com,a@example.com,a@example.com,b@example.org&tls=none", nil)
+			if len(all) != 3 {
+				t.Fatalf("%d channels", len(all))
+			}
+			for i, to := range []string{"gone@example.com", "a@example.com", "b@example.org"} {
+				_, err := all[i].Send(t.Context(), message())
+				if said := <-server.said; (err != nil) != (i == 0) || strings.Count(said, "RCPT") != 1 || !strings.Contains(said, "RCPT TO:<"+to+">") {
+					t.Errorf("%s: %v, and the server heard\n%s", all[i].Name(), err, said)
+				}
+			}
+		})
+	}
+}
+
+// Of the mails of one address four are on their way at once: servers take so many connections of one client.
+func TestMailsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials atomic.Int64
+		never := func(ctx context.Context, _, _ string) (net.Conn, error) {
+			dials.Add(1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		all, err := notify.New(notify.Config{Name: "oncall", Address: "smtp://127.0.0.1:25?from=a@example.com&to=b@example.com,c@example.com,d@example.com,e@example.com,f@example.com&tls=none"}, notify.Options{Dial: never})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent sync.WaitGroup
+		for _, c := range all {
+			sent.Go(func() {
+				if _, err := c.Send(t.Context(), message()); err == nil {
+					t.Error("it was sent")
+				}
+			})
+		}
+		synctest.Wait()
+		if n := dials.Load(); n != 4 {
+			t.Errorf("%d connections at once", n)
+		}
+		sent.Wait()
+	})
 }
 
 // A mail server for whose certificate nobody vouches that is trusted gets no password, and no mail.

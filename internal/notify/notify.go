@@ -124,8 +124,10 @@ const maxUnderway = 4
 // must not make a channel dumb. It is longer than the libraries' own patience.
 const turnTime = 2 * time.Minute
 
-// New returns a channel. What is wrong with it is what [Check] says.
-func New(c Config, o Options) (*Channel, error) {
+// New returns the channels of a configuration: one, or one for each receiver of a mail and each chat of Telegram, so that one
+// who cannot be told any more keeps nothing from the others, and is told again alone. The first has the name of the configuration,
+// each other one its number behind it, as in "team.2". What is wrong with an address is what [Check] says.
+func New(c Config, o Options) (all []*Channel, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -133,21 +135,32 @@ func New(c Config, o Options) (*Channel, error) {
 		return nil, err
 	}
 	u, _ := url.Parse(c.Address)
-	ch := &Channel{name: c.Name, opt: o, turns: make(chan struct{}, maxUnderway), hide: newHider(c.Address)}
-	var err error
+	var senders []sender
 	switch u.Scheme {
 	case "http", "https":
-		ch.send, err = newWebhook(c, o)
+		senders = make([]sender, 1)
+		senders[0], err = newWebhook(c, o)
 	case "smtp", "smtps":
-		ch.send, err = newMail(u, o)
+		senders, err = newMail(u, o)
 	case "pagerduty":
-		ch.send, err = newPager(u, o)
+		senders = make([]sender, 1)
+		senders[0], err = newPager(u, o)
 	case "telegram":
-		ch.send, err = newTelegram(u, o)
+		senders, err = newTelegram(u, o)
 	default:
-		ch.send = newChat(c.Address)
+		senders = []sender{newChat(c.Address)}
 	}
-	return ch, err
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range senders {
+		name := c.Name
+		if i > 0 {
+			name = fmt.Sprint(c.Name, ".", i+1)
+		}
+		all = append(all, &Channel{name: name, opt: o, turns: make(chan struct{}, maxUnderway), send: s, hide: newHider(c.Address)})
+	}
+	return all, nil
 }
 
 // Name returns what people call the channel.
@@ -245,7 +258,7 @@ func Check(address string, secrets []string) error {
 	case scheme == "pagerduty":
 		_, _, err = readPager(u)
 	case scheme == "telegram":
-		_, err = readTelegram(u)
+		_, _, err = readTelegram(u)
 	case !slices.Contains(chatSchemes(), scheme):
 		return fmt.Errorf("%q is no kind of channel; write one of %s", scheme, strings.Join(Schemes(), ", "))
 	default:

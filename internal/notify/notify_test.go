@@ -38,11 +38,17 @@ func message() *notify.Message {
 // channel returns one whose requests and connections go where they are meant to go.
 func channel(t *testing.T, address string, transport http.RoundTripper, secrets ...string) *notify.Channel {
 	t.Helper()
-	c, err := notify.New(notify.Config{Name: "oncall", Address: address, Secrets: secrets}, notify.Options{Transport: transport, Dial: new(net.Dialer).DialContext})
+	return channels(t, address, transport, secrets...)[0]
+}
+
+// channels returns all that an address names.
+func channels(t *testing.T, address string, transport http.RoundTripper, secrets ...string) []*notify.Channel {
+	t.Helper()
+	all, err := notify.New(notify.Config{Name: "oncall", Address: address, Secrets: secrets}, notify.Options{Transport: transport, Dial: new(net.Dialer).DialContext})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return all
 }
 
 // whole is a secret in the form of Standard Webhooks.
@@ -181,35 +187,35 @@ func TestPagerTakesAllOfIt(t *testing.T) {
 	}
 }
 
-// A text that is longer than Telegram takes is cut, so that the rest arrives, in each chat.
+// A text that is longer than Telegram takes is cut, so that the rest arrives, with where to read it.
 func TestTelegramTakesAllOfIt(t *testing.T) {
 	network := &repeater{fails: "takes"}
-	c := channel(t, "telegram://110201543:fakeTelegramTokenfakeTelegramToken1@telegram?chats=@one,@two", network)
+	c := channel(t, "telegram://110201543:fakeTelegramTokenfakeTelegramToken1@telegram?chats=@one", network)
 	long := message()
 	long.Text = strings.Repeat("é", 5000)
 	if _, err := c.Send(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
-	for i, chat := range []string{"@one", "@two"} {
-		var got struct {
-			Chat string `json:"chat_id"`
-			Text string
-		}
-		if err := json.Unmarshal([]byte(network.asked[i]), &got); err != nil {
-			t.Fatal(err)
-		}
-		if n := utf8.RuneCountInString(got.Text); got.Chat != chat || n > 4096 || !strings.HasSuffix(got.Text, "é…") {
-			t.Errorf("%s gets %d characters", got.Chat, n)
-		}
+	var got struct {
+		Chat string `json:"chat_id"`
+		Text string
+	}
+	if err := json.Unmarshal([]byte(network.asked[0]), &got); err != nil {
+		t.Fatal(err)
+	}
+	if n := utf8.RuneCountInString(got.Text); got.Chat != "@one" || n > 4096 || !strings.HasSuffix(got.Text, "é…\n"+long.Link) {
+		t.Errorf("%s gets %d characters, %q", got.Chat, n, got.Text[max(0, len(got.Text)-40):])
 	}
 }
 
-// A chat that refuses a message, because the bot was removed from it, say, keeps it from no other one.
-func TestTelegramTellsEveryChat(t *testing.T) {
-	network := &repeater{fails: "refuses"}
-	c := channel(t, "telegram://110201543:fakeTelegramTokenfakeTelegramToken1@telegram?chats=@one,@two", network)
-	if _, err := c.Send(t.Context(), message()); err == nil || len(network.asked) != 2 {
-		t.Errorf("%d chats are told: %v", len(network.asked), err)
+// Each chat of Telegram is a channel of its own: one that refuses a message, because the bot was removed from it, say, keeps it
+// from no other one, nor has it told again.
+func TestEachTelegramChatIsTold(t *testing.T) {
+	all := channels(t, "telegram://110201543:fakeTelegramTokenfakeTelegramToken1@telegram?chats=@one,@two,@three", &repeater{fails: "takes", refused: "@two"})
+	for i, name := range []string{"oncall", "oncall.2", "oncall.3"} {
+		if _, err := all[i].Send(t.Context(), message()); all[i].Name() != name || (err != nil) != (i == 1) {
+			t.Errorf("%s: %v", all[i].Name(), err)
+		}
 	}
 }
 

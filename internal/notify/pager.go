@@ -169,6 +169,14 @@ func opaque(key string) string {
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
+// abridge shortens a text to so many bytes, and has it end with where the rest can be read, if anybody said where.
+func abridge(text string, limit int, link string) string {
+	if link = "\n" + link; len(text) <= limit || link == "\n" || len(link) > limit/2 {
+		return cut(text, limit)
+	}
+	return cut(text, limit-len(link)) + link
+}
+
 // cut shortens a text to so many bytes.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
