@@ -371,20 +371,29 @@ const (
 	patientWait  = time.Second // between them, which is its Retry-After
 )
 
+// isBusy reports whether the gateway may have time for a request later.
+func isBusy(err error) bool {
+	var refused *refusedError
+	return errors.As(err, &refused) && refused.status == http.StatusServiceUnavailable
+}
+
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(patientWait):
+	case <-ctx.Done():
+	}
+}
+
 // collect gathers pages until there are enough events, or all were looked at. It says how far it has come each time
 // that the gateway stops, and is patient with one that is busy when it has begun. With an error it returns what it has.
 func (s *eventSearch) collect(ctx context.Context, cursor string) (*api.EventList, error) {
 	all := &api.EventList{Events: []api.Event{}, Cursor: cursor}
 	for tries := 0; ; {
 		page, err := s.page(ctx, all.Cursor, s.limit-len(all.Events))
-		var refused *refusedError
 		switch {
-		case errors.As(err, &refused) && refused.status == http.StatusServiceUnavailable && all.Cursor != cursor && tries < patientTries:
+		case isBusy(err) && all.Cursor != cursor && tries < patientTries:
 			tries++
-			select {
-			case <-time.After(patientWait):
-			case <-ctx.Done():
-			}
+			pause(ctx)
 			continue
 		case err != nil:
 			all.Incomplete = true
@@ -446,6 +455,7 @@ type replaying struct {
 	rate   float64
 	dryRun bool
 	yes    bool
+	cursor string
 }
 
 func newEventsReplayCommand(w *env) *cobra.Command {
@@ -478,6 +488,7 @@ Without an event it replays all deliveries that the flags choose, after counting
 	fs.Float64Var(&r.rate, "rate", 0, "spread them: this `number` in a second, those in an order of their own apart; all at once if not set")
 	fs.BoolVar(&r.dryRun, "dry-run", false, "only count")
 	fs.BoolVar(&r.yes, "yes", false, "replay all that the flags choose")
+	fs.StringVar(&r.cursor, "cursor", "", "go on where a replay with --force stopped early: the `cursor` that it printed")
 	return c
 }
 
@@ -510,7 +521,7 @@ func (r *replaying) one(ctx context.Context, w *env, client *adminClient, args [
 	}
 	f := r.filter
 	f.destination = ""
-	if f != (filterFlags{}) || r.rate != 0 {
+	if f != (filterFlags{}) || r.rate != 0 || r.cursor != "" {
 		return &usageError{"hookonce events replay", errors.New("an event is named, so of the flags that choose only --destination has a meaning")}
 	}
 	var done api.ReplayResult
@@ -521,41 +532,74 @@ func (r *replaying) one(ctx context.Context, w *env, client *adminClient, args [
 	return r.print(w, &done)
 }
 
-// many counts, and replays if it may.
+// many counts, and replays if it may. What a cursor goes on with was counted before.
 func (r *replaying) many(w *env, c *cobra.Command, client *adminClient, filter api.Filter) error {
 	body := api.ReplayMany{Filter: filter, Force: r.force, Reason: r.reason, Rate: r.rate, DryRun: true}
-	counted, err := replayAll(c.Context(), w, client, body)
-	switch {
-	case err != nil:
-		return err
-	case r.dryRun:
-		return r.print(w, counted)
-	case !r.yes:
-		if err := r.print(w, counted); err != nil {
+	enough, stop := signal.NotifyContext(c.Context(), os.Interrupt)
+	context.AfterFunc(enough, stop) // a second one ends the command at once
+	if r.cursor == "" || r.dryRun || !r.yes {
+		counted, err := replayAll(c.Context(), enough, w, client, body)
+		switch {
+		case err != nil:
 			return err
+		case r.dryRun:
+			return r.print(w, counted)
+		case !r.yes:
+			if err := r.print(w, counted); err != nil {
+				return err
+			}
+			return &usageError{c.CommandPath(), errors.New("nothing was replayed; add --yes to do it")}
 		}
-		return &usageError{c.CommandPath(), errors.New("nothing was replayed; add --yes to do it")}
 	}
-	body.DryRun = false
-	done, err := replayAll(c.Context(), w, client, body)
+	body.DryRun, body.Cursor = false, r.cursor
+	done, err := replayAll(c.Context(), enough, w, client, body)
 	if done != nil && (err == nil || done.Deliveries > 0) {
 		err = errors.Join(r.print(w, done), err)
 	}
 	if err != nil && done != nil && done.Deliveries > 0 {
-		return fmt.Errorf("%w; run the same command again for the rest", err)
+		return fmt.Errorf("%w; %s", err, r.goOn(filter, done.Cursor))
 	}
 	return err
 }
 
-// replayAll sends the request until nothing is left, and sums up the answers. After an error they tell
-// what was done before.
-func replayAll(ctx context.Context, w *env, client *adminClient, body api.ReplayMany) (*api.ReplayResult, error) {
+// goOn says how the rest is replayed, and nothing that began already.
+func (r *replaying) goOn(filter api.Filter, cursor string) string {
+	if !r.force || filter.Unrouted { // what began is not among what the flags choose any more
+		return "run the same command again for the rest"
+	}
+	text := "the same command would deliver once more what it delivered by now; for the rest alone add --cursor " + cursor
+	for _, bound := range []struct {
+		flag string
+		at   time.Time
+	}{{"--since", filter.Since}, {"--until", filter.Until}} {
+		if !bound.at.IsZero() {
+			text += ", and write " + bound.flag + " " + bound.at.UTC().Format(time.RFC3339Nano)
+		}
+	}
+	return text
+}
+
+// replayAll sends the request until nothing is left or enough ends, which waits for the request that is under way, and sums up the
+// answers. It is patient with a gateway that is busy when it has begun. After an error they tell what was done before, and where
+// to go on.
+func replayAll(ctx, enough context.Context, w *env, client *adminClient, body api.ReplayMany) (*api.ReplayResult, error) {
 	all := &api.ReplayResult{GoneEvents: []api.GoneEvent{}}
-	for {
+	begun := body.Cursor
+	for tries := 0; ; {
+		if all.Cursor = body.Cursor; enough.Err() != nil {
+			return all, errors.New("the replay was interrupted")
+		}
 		var part api.ReplayResult
-		if err := client.call(ctx, http.MethodPost, "/replay", body, &part); err != nil {
+		err := client.call(ctx, http.MethodPost, "/replay", body, &part)
+		switch {
+		case isBusy(err) && body.Cursor != begun && tries < patientTries:
+			tries++
+			pause(enough)
+			continue
+		case err != nil:
 			return all, err
 		}
+		tries = 0
 		all.Events += part.Events
 		all.Deliveries += part.Deliveries
 		all.Forced += part.Forced
@@ -564,6 +608,7 @@ func replayAll(ctx context.Context, w *env, client *adminClient, body api.Replay
 		all.GoneEvents = append(all.GoneEvents, part.GoneEvents...)
 		all.DryRun, all.Audit = part.DryRun, part.Audit
 		if body.Cursor = part.Cursor; body.Cursor == "" {
+			all.Cursor = ""
 			return all, nil
 		}
 		fmt.Fprintf(w.err, "Found %d deliveries so far; going on.\n", all.Deliveries)

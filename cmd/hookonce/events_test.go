@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -98,16 +100,32 @@ func TestEventSearch(t *testing.T) {
 // says what was done before.
 func TestReplayToTheEnd(t *testing.T) {
 	const counts, audit = `{"deliveries":2,"dry_run":true`, `{"deliveries":2,"forced":1,"audit":"7"`
+	const busy = "busy"
 	for name, c := range map[string]struct {
 		answers []string // one after the other; an empty one is an error
+		flags   []string
 		status  int
 		asked   string // in a dry run or not, and with which cursor
 		said    []string
+		not     string
 	}{
-		"in one part":  {[]string{counts + "}", audit + "}"}, exitOK, "true:,false:", []string{"2 deliveries begin again, 1 of them although they are done.\nEntry 7 of"}},
-		"in parts":     {[]string{counts + `,"cursor":"a"}`, counts + "}", audit + `,"cursor":"b"}`, audit + `,"cursor":"c"}`, audit + "}"}, exitOK, "true:,true:a,false:,false:b,false:c", []string{"6 deliveries begin again, 3 of them"}},
-		"it fails":     {[]string{counts + "}", audit + `,"cursor":"b"}`, ""}, exitFailure, "true:,false:,false:b", []string{"2 deliveries begin again", "out of order; run the same command again for the rest"}},
-		"nothing done": {[]string{counts + "}", ""}, exitFailure, "true:,false:", []string{"out of order\n"}},
+		"in one part":  {answers: []string{counts + "}", audit + "}"}, asked: "true:,false:", said: []string{"2 deliveries begin again, 1 of them although they are done.\nEntry 7 of"}},
+		"in parts":     {answers: []string{counts + `,"cursor":"a"}`, counts + "}", audit + `,"cursor":"b"}`, audit + `,"cursor":"c"}`, audit + "}"}, asked: "true:,true:a,false:,false:b,false:c", said: []string{"6 deliveries begin again, 3 of them"}},
+		"it fails":     {answers: []string{counts + "}", audit + `,"cursor":"b"}`, ""}, status: exitFailure, asked: "true:,false:,false:b", said: []string{"2 deliveries begin again", "out of order; run the same command again for the rest"}},
+		"nothing done": {answers: []string{counts + "}", ""}, status: exitFailure, asked: "true:,false:", said: []string{"out of order\n"}},
+		"it is busy":   {answers: []string{counts + "}", audit + `,"cursor":"b"}`, busy, audit + "}"}, asked: "true:,false:,false:b,false:b", said: []string{"4 deliveries begin again"}},
+		"busy at once": {answers: []string{counts + "}", busy}, status: exitFailure, asked: "true:,false:", said: []string{"too long\n"}},
+		// What is done by now would be chosen again.
+		"it fails, with force": {
+			answers: []string{counts + "}", audit + `,"cursor":"b"}`, ""}, flags: []string{"--force", "--since", "2h", "--until", "2026-11-21"}, status: exitFailure,
+			asked: "true:,false:,false:b", said: []string{"2 deliveries begin again", "for the rest alone add --cursor b, and write --since 20", ", and write --until 2026-11-21T00:00:00Z\n"}, not: "run the same",
+		},
+		"what no route wanted fails": {
+			answers: []string{counts + "}", audit + `,"cursor":"b"}`, ""}, flags: []string{"--force", "--unrouted"}, status: exitFailure,
+			asked: "true:,false:,false:b", said: []string{"run the same command again for the rest"},
+		},
+		"it goes on":             {answers: []string{audit + `,"cursor":"c"}`, audit + "}"}, flags: []string{"--force", "--cursor", "b"}, asked: "false:b,false:c", said: []string{"4 deliveries begin again"}},
+		"it goes on, and counts": {answers: []string{counts + "}"}, flags: []string{"--cursor", "b", "--dry-run"}, asked: "true:", said: []string{"2 deliveries would begin again"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
@@ -118,15 +136,20 @@ func TestReplayToTheEnd(t *testing.T) {
 				}
 				asked = append(asked, fmt.Sprintf("%t:%s", body.DryRun, body.Cursor))
 				answer := c.answers[min(len(asked), len(c.answers))-1]
-				if answer == "" {
+				switch answer {
+				case "":
 					w.WriteHeader(http.StatusInternalServerError)
 					answer = `{"title":"x","status":500,"detail":"out of order"}`
+				case busy:
+					w.WriteHeader(http.StatusServiceUnavailable)
+					answer = `{"title":"x","status":503,"detail":"the store took too long"}`
 				}
 				fmt.Fprint(w, answer)
 			}))
 			defer server.Close()
 			var text bytes.Buffer
 			args := []string{"hookonce", "events", "replay", "--admin", server.URL, "--state", "dead", "--reason", "fixed", "--yes"}
+			args = append(args, c.flags...)
 			if got := execute(&env{args: args, out: &text, err: &text}); got != c.status {
 				t.Errorf("exit status %d, want %d: %s", got, c.status, &text)
 			}
@@ -135,9 +158,32 @@ func TestReplayToTheEnd(t *testing.T) {
 					t.Errorf("%q is not in %s", want, &text)
 				}
 			}
+			if c.not != "" && strings.Contains(text.String(), c.not) {
+				t.Errorf("%q is in %s", c.not, &text)
+			}
 			if got := strings.Join(asked, ","); got != c.asked {
 				t.Errorf("it was asked %q, want %q", got, c.asked)
 			}
 		})
+	}
+}
+
+// A replay that somebody breaks off says how to go on.
+func TestReplayIsInterrupted(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"dry_run":true`) {
+			fmt.Fprint(w, `{"deliveries":2,"dry_run":true}`)
+			return
+		}
+		if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(os.Interrupt) != nil {
+			t.Error("the process cannot interrupt itself")
+		}
+		fmt.Fprint(w, `{"deliveries":2,"forced":2,"audit":"7","cursor":"b"}`) // there is always more
+	}))
+	defer server.Close()
+	var text bytes.Buffer
+	args := []string{"hookonce", "events", "replay", "--admin", server.URL, "--state", "done", "--force", "--reason", "fixed", "--yes"}
+	if got := execute(&env{args: args, out: &text, err: &text}); got != exitFailure || !strings.Contains(text.String(), "the replay was interrupted; ") || !strings.Contains(text.String(), "--cursor b\n") {
+		t.Errorf("exit status %d: %s", got, &text)
 	}
 }

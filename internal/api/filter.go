@@ -114,7 +114,9 @@ func (a *api) list(ctx context.Context, in *listInput) (*answer[EventList], erro
 	if err != nil {
 		return nil, err
 	}
-	tied := contextOf("events", f, in.Field)
+	timeless := f // pages only go back, and whoever writes 7d means another time at each of them
+	timeless.Since, timeless.Until = time.Time{}, time.Time{}
+	tied := contextOf("events", timeless, in.Field)
 	from, err := decode(in.Cursor, tied, "query.cursor")
 	if err != nil {
 		return nil, err
