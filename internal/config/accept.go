@@ -24,6 +24,9 @@ const (
 	forever = 100 * 365 * settings.Day
 )
 
+// longestExpected is below the time for which it is on record in which hours something came, which is tally.KeepHours.
+const longestExpected = 90 * settings.Day
+
 // longestPatience leaves the listener the time to write the answer.
 const longestPatience = 25 * time.Second
 

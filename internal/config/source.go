@@ -130,7 +130,7 @@ var sourceTable = slices.Concat(
 			Bind: func(s *Source) settings.Value { return settings.Networks(&s.Allow) }},
 		{Key: "expect_every", Help: "`time` within which something is expected of it, so that its silence is told; what it usually sends decides if not set",
 			For:  func(s *Source) bool { return s.Mode != Idempotent && s.Mode != Observe },
-			Bind: func(s *Source) settings.Value { return settings.Duration(&s.ExpectEvery, time.Minute, forever) }},
+			Bind: func(s *Source) settings.Value { return settings.Duration(&s.ExpectEvery, time.Minute, longestExpected) }},
 		{Key: "logical_duplicates.drop", Help: "`type` of events that are not delivered when they are the second for one change; repeatable",
 			Bind: func(s *Source) settings.Value {
 				return settings.Words(&s.LogicalDuplicates.Drop, "checkout.session.completed", checkExact)

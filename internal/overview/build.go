@@ -21,6 +21,9 @@ var hourly = []tally.What{tally.Verified, tally.Active, tally.Accepted, tally.Un
 	tally.Purged(string(journal.KindIDs)), tally.Purged(string(journal.KindBodies)), tally.First, tally.FirstFailed,
 	tally.Secret(1), tally.Secret(2), tally.Secret(3), tally.Secret(tally.MaxSecrets)}
 
+// verified are the words of hours in which a source sent something authentic.
+var verified = []tally.What{tally.Active, tally.Accepted, tally.Unkeyed, tally.Reseen}
+
 func minutesOf(now time.Time) tally.Query {
 	return tally.Query{From: now.Truncate(time.Minute).Add(-(span - 1) * time.Minute), Until: now.Add(time.Minute), Step: time.Minute}
 }
@@ -302,6 +305,9 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 	}
 	rhythm := LearnRhythm(hours, now)
 	o.Silence = rhythm.Since(o.LastVerified, now)
+	if o.LastVerified.IsZero() {
+		o.LastVerified = v.before.value[o.Name] // of which the rhythm of four weeks says nothing
+	}
 }
 
 // routed counts what the routes of a source wanted in the day before now.

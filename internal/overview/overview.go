@@ -98,6 +98,7 @@ type known struct {
 	failures   part[journal.Failures]
 	minutes    part[[]tally.Point]
 	hours      part[[]tally.Point]
+	before     part[map[string]time.Time] // see lastBefore
 	reconciled part[[]Reconciled]
 	marks      part[[]journal.Mark]
 	missing    part[[]journal.MissingCount]
@@ -212,6 +213,28 @@ func (v *Overview) renew(done chan struct{}) {
 	close(done)
 }
 
+// lastBefore returns when sources had something last, of those of which something is expected and that had nothing in the hours
+// of four weeks: they are silent, and stay so, whenever the process was started.
+func (v *Overview) lastBefore(ctx context.Context, now time.Time) (map[string]time.Time, error) {
+	lately, last := map[string]bool{}, map[string]time.Time{}
+	for _, p := range v.hours.value {
+		lately[p.Source] = lately[p.Source] || slices.Contains(verified, p.What)
+	}
+	for _, s := range v.opt.Sources() {
+		if s.ExpectEvery == 0 || lately[s.Name] {
+			continue
+		}
+		points, err := v.opt.Records.Tallies(ctx, tally.Query{From: now.Add(-tally.KeepHours), Until: now.Add(-weeks).Truncate(time.Hour), Step: time.Hour, Source: s.Name, Whats: verified})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range points {
+			last[s.Name] = later(last[s.Name], p.Minute.Add(59*time.Minute))
+		}
+	}
+	return last, nil
+}
+
 // ask puts the questions whose answers are too old, one after the other, so that they take one connection of the store. It
 // is away if it takes nothing and does not answer the cheapest of them either: then it is not asked the others. A question
 // that it is only slow to answer makes that part old.
@@ -241,6 +264,7 @@ func (v *Overview) ask(ctx context.Context, now time.Time) {
 	v.hours.refresh(ctx, now, every, func(ctx context.Context) ([]tally.Point, error) {
 		return v.opt.Records.Tallies(ctx, tally.Query{From: now.Add(-weeks).Truncate(time.Hour), Until: now.Add(time.Hour), Step: time.Hour, Whats: hourly})
 	})
+	v.before.refresh(ctx, now, every, func(ctx context.Context) (map[string]time.Time, error) { return v.lastBefore(ctx, now) })
 	if v.opt.Reconciled != nil {
 		v.reconciled.refresh(ctx, now, statsEvery, v.opt.Reconciled)
 	}

@@ -54,7 +54,10 @@ func (s *store) Open(ctx context.Context) ([]journal.OpenCount, error) {
 
 func (s *store) Tallies(ctx context.Context, q tally.Query) ([]tally.Point, error) {
 	if q.Step == time.Hour {
-		return s.hour, s.askFor(ctx, "hours")
+		within := func(p tally.Point) bool {
+			return !p.Minute.Before(q.From) && p.Minute.Before(q.Until) && (q.Source == "" || p.Source == q.Source) && slices.Contains(q.Whats, p.What)
+		}
+		return slices.DeleteFunc(slices.Clone(s.hour), func(p tally.Point) bool { return !within(p) }), s.askFor(ctx, "hours")
 	}
 	return nil, s.askFor(ctx, "minutes")
 }
@@ -287,6 +290,44 @@ func TestRefusalsForTheMapOfCells(t *testing.T) {
 			t.Errorf("%s: %d in five minutes and %d in an hour, want %d and %d", name, o.Five.Ours, o.Hour.Ours, c.ours+1, len(c.minutes)+1)
 		}
 	}
+}
+
+// A source of which something is expected is known to be silent since it sent last, also longer than its rhythm is learned from.
+func TestLastOfWhatIsExpected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		last := map[string]time.Time{}
+		var s store
+		for name, days := range map[string]int{"yesterday": 1, "29 days ago": 29, "99 days ago": 99, "101 days ago": 101, "not expected": 29} {
+			last[name] = time.Now().Truncate(time.Hour).Add(-time.Duration(days) * 24 * time.Hour)
+			s.hour = append(s.hour, tally.Point{Minute: last[name].Add(-time.Hour), Source: name, What: tally.Active, N: 1},
+				tally.Point{Minute: last[name], Source: name, What: tally.Reseen, N: 1}, tally.Point{Minute: last[name].Add(time.Hour), Source: name, What: tally.Secret(1), N: 1})
+		}
+		v := newOverview(&s)
+		defer v.Close()
+		v.opt.Sources = func() (all []SourceState) {
+			for name := range last {
+				o := SourceState{Name: name}
+				if name != "not expected" {
+					o.ExpectEvery = 3600
+				}
+				all = append(all, o)
+			}
+			return all
+		}
+		got, err := v.Snapshot(t.Context())
+		if err != nil || len(got.Sources) != len(last) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		for _, o := range got.Sources {
+			want := last[o.Name].Add(59 * time.Minute)
+			if o.Name == "101 days ago" || o.Name == "not expected" {
+				want = time.Time{}
+			}
+			if !o.LastVerified.Equal(want) {
+				t.Errorf("%s: last %v, want %v", o.Name, o.LastVerified, want)
+			}
+		}
+	})
 }
 
 // What is open joins what the gateways know, and what they knew first stays.

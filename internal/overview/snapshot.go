@@ -112,7 +112,7 @@ type SourceState struct {
 	Hour         Intake    `json:"last_1h"`
 	Day          Routed    `json:"last_24h"`
 	Latest       Intake    `json:"latest" doc:"The last minutes that have 20 requests, at most an hour."`
-	LastVerified time.Time `json:"last_verified,omitzero" doc:"To the minute; missing if there was nothing for 28 days."`
+	LastVerified time.Time `json:"last_verified,omitzero" doc:"To the minute; missing if there was nothing for 28 days or, where expect_every says within what time something is expected, for 100."`
 	LastFailed   time.Time `json:"last_failed,omitzero" doc:"When a request was not authentic, to the minute; missing if none was."`
 	FailedSince  time.Time `json:"failed_since,omitzero" doc:"The first of those since the last authentic request; missing if there is none."`
 	ReseenFor    int       `json:"reseen_for" doc:"For so many minutes more events came again than is usual."`
