@@ -185,7 +185,8 @@ func Print(d Dialect, name string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "-- The tables of hookonce in %s, version %d, for an empty database.\n-- %s\n\n%s",
+	fmt.Fprintf(&b, "-- The tables of hookonce in %s, version %d, for an empty database. To tables that are there apply what stands from the\n"+
+		"-- version after theirs on, which is the largest version_id of goose_db_version, and nothing above it.\n-- %s\n\n%s",
 		t.Name, ddl.Version(), howToRun[d], t.Text(0))
 	for v := int64(1); v <= ddl.Version(); v++ {
 		fmt.Fprintf(&b, "\n-- Version %d.\n%s\n%s;\n", v, t.Text(v), t.Record(v))
@@ -197,5 +198,5 @@ var howToRun = map[Dialect]string{
 	Postgres: "Run it in one transaction, as migration tools do by themselves, or with: psql -1 -f FILE",
 	Yugabyte: "For YugabyteDB 2025.2 or newer. Run it in one transaction, as migration tools do by themselves, or with: ysqlsh -1 -f FILE",
 	SQLite:   "Run it in one transaction, as migration tools do by themselves.",
-	MySQL:    "MySQL commits each of these statements by itself. If one fails, drop the tables that are there and begin anew.",
+	MySQL:    "MySQL commits each of these statements by itself. If one fails in a database that was empty, drop the tables and begin anew.",
 }

@@ -205,10 +205,10 @@ func Check(ctx context.Context, db Querier, d Dialect, name string) error {
 		return fmt.Errorf("hookonce: reading the version of the schema %s: %w", t.Name, err)
 	case have == 0:
 		return fmt.Errorf("%w: there are no tables in %s, version %d is needed: %s",
-			hookonce.ErrSchemaMissing, t.Name, latest, remedy(d))
+			hookonce.ErrSchemaMissing, t.Name, latest, remedy(d, 0))
 	case have < latest:
 		return fmt.Errorf("%w: %s has version %d, version %d is needed: %s",
-			hookonce.ErrSchemaMissing, t.Name, have, latest, remedy(d))
+			hookonce.ErrSchemaMissing, t.Name, have, latest, remedy(d, have))
 	}
 	return t.Usable(ctx, db, have)
 }
@@ -239,15 +239,18 @@ func CheckProgram(ctx context.Context, db Querier, d Dialect, name string) error
 // Missing returns err, with which one of a store's own statements failed because tables are missing or too old, as
 // an error that wraps [hookonce.ErrSchemaMissing] as well and says what to do.
 func Missing(d Dialect, err error) error {
-	return fmt.Errorf("%w: %s%s: %w", hookonce.ErrSchemaMissing, remedy(d), orCall, err)
+	return fmt.Errorf("%w: %s%s: %w", hookonce.ErrSchemaMissing, remedy(d, 0), orCall, err)
 }
 
 // orCall is the remedy that programs have besides [remedy].
 const orCall = ", or call schema.Migrate (github.com/hookonce/hookonce/schema)"
 
-// remedy says what to do where tables are missing or too old.
-func remedy(d Dialect) string {
-	if d == MySQL {
+// remedy says what to do where tables are missing, or have a version that is too old.
+func remedy(d Dialect, have int64) string {
+	switch {
+	case d == MySQL && have > 0:
+		return fmt.Sprintf("apply what `hookonce migrate --print --dialect mysql` prints from version %d on", have+1)
+	case d == MySQL:
 		return "apply what `hookonce migrate --print --dialect mysql` prints"
 	}
 	return "run `hookonce migrate`"
