@@ -25,6 +25,9 @@ func brevoSpec() spec.Spec {
 			Time:     []spec.Moment{at("json:$.ts_epoch", spec.Millis)},
 			Resource: []spec.Value{"json:$.message-id"},
 		},
+		// Only 429 is surely sent again after: what is stated of the 500s can be read both ways.
+		Answer:  spec.Answer{Reject: 429, NotReady: 429},
+		Limits:  spec.Limits{Retry: 12 * hour}, // after 10 minutes, 1, 2 and 8 hours
 		Headers: []string{"X-Brevo-*", "X-Sib-*"},
 		Example: spec.Template{ID: "<202602030405.10011001001@smtp-relay.mailin.fr>", Type: "delivered", Body: brevoExample},
 		Sources: []spec.Source{
@@ -32,7 +35,8 @@ func brevoSpec() spec.Spec {
 			reported("fields, no id, ts_epoch is the time", "anymail/django-anymail: anymail/webhooks/brevo.py"),
 			reported("key", "inferred: an event is known by its name, message, receiver, time and content"),
 			reported("the secret is the receiver's choice", "inferred: it is entered with the webhook"),
-			notSourced("retries"),
+			stated("four retries within 11 hours and 10 minutes, after 429; any other status of the 400s is final", "developers.brevo.com/docs/retry-mechanism"),
+			notSourced("whether a status of the 500s is final: the page can be read both ways"),
 			notSourced("deadline"),
 		},
 		Traps: []string{

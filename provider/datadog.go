@@ -27,7 +27,8 @@ func datadogSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.alert_id"},
 			Tenant:   []spec.Value{"json:$.org.id"},
 		},
-		Answer:  spec.Answer{Deadline: 15 * second},
+		// A status of the 400s is final: a wrong secret would lose events.
+		Answer:  spec.Answer{Reject: 503, Deadline: 15 * second},
 		Headers: []string{"Content-Type"},
 		Example: spec.Template{ID: "1234567", Type: "query_alert_monitor.Triggered", Object: "9876", Body: datadogExample},
 		Sources: []spec.Source{

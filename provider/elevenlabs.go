@@ -30,6 +30,8 @@ func elevenLabsSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.data.conversation_id", "json:$.data.request_id", "json:$.data.voice_id"},
 			Tenant:   []spec.Value{"json:$.data.agent_id"},
 		},
+		// Where retries are on, they come after 5xx, 429 and 408: a wrong secret would lose events.
+		Answer: spec.Answer{Reject: 503},
 		// The audio of a whole conversation comes in one body; how long it may be is not stated.
 		Limits:  spec.Limits{MaxBody: 25 << 20, Retry: 45 * minute}, // after 30 s, 2, 8 and 30 minutes, each up to a tenth later
 		Headers: []string{"ElevenLabs-*"},

@@ -44,6 +44,7 @@ func giteaFamily(prefix string) spec.Spec {
 			Logical: []spec.Logical{{Key: []spec.Value{"hash:json:$"}, Window: day}},
 		},
 		Answer:  spec.Answer{Deadline: 5 * second},
+		Limits:  spec.Limits{MaxBody: 25 << 20}, // a push names each path that it changes; nothing states a bound
 		Headers: []string{prefix + "Event-Type", "X-Gogs-*", "X-GitHub-*", "X-Hub-Signature", "X-Hub-Signature-256"},
 		Example: spec.Template{
 			ID:     "f6266f16-1bf3-46a5-9ea4-602e06ead473",

@@ -45,7 +45,8 @@ func gumroadSpec() spec.Spec {
 			},
 			Retry: spec.Stable,
 		},
-		Answer:  spec.Answer{Deadline: 5 * second},
+		// A status of the 400s is final: a wrong secret would lose events.
+		Answer:  spec.Answer{Reject: 503, Deadline: 5 * second},
 		Limits:  spec.Limits{Retry: 14 * minute}, // after 1, 3 and 10 minutes
 		Headers: []string{"X-Gumroad-*"},
 		Example: spec.Template{

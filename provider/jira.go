@@ -26,6 +26,9 @@ func jiraSpec() spec.Spec {
 			Attempt:  []spec.Value{"header:X-Atlassian-Webhook-Retry"},
 		},
 		Dedup: spec.Dedup{Retry: spec.Stable},
+		// Other statuses of the 400s than 408, 409, 425 and 429 are final: a wrong secret would lose events.
+		Answer: spec.Answer{Reject: 503},
+		Limits: spec.Limits{MaxBody: 25 << 20, Retry: hour}, // retries may come half an hour later, "subject to change"
 		// https://developer.atlassian.com/cloud/jira/platform/webhooks/
 		Headers: []string{"X-Atlassian-Webhook-Flow", "X-Atlassian-*"},
 		Example: spec.Template{
@@ -42,7 +45,9 @@ func jiraSpec() spec.Spec {
 			reported("key is the same in retries, count of retries, flow", "MrRefactoring/jira.js: documentation of webhooks, quoting Atlassian"),
 			reported("signature", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),
 			reported("the secret is the receiver's choice", "Atlassian documentation, quoted"),
-			notSourced("retries"),
+			stated("retries of Jira Cloud, after 408, 409, 425, 429, 5xx and failed connections", "community.developer.atlassian.com: t/new-jira-cloud-webhook-retry-policy/30554"),
+			reported("payloads of up to 25 MB", "gravitational/teleport: integrations/access/jira, quoting Atlassian"),
+			notSourced("retries of Jira Data Center"),
 			notSourced("time of the event"),
 		},
 		Traps: []string{

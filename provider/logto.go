@@ -26,8 +26,9 @@ func logtoSpec() spec.Spec {
 			Time:         []spec.Moment{at("json:$.createdAt", spec.RFC3339)},
 			Resource:     []spec.Value{"json:$.userId", "json:$.data.id"},
 		},
-		Dedup:   spec.Dedup{Retry: spec.Stable},
-		Answer:  spec.Answer{Deadline: 10 * second},
+		Dedup: spec.Dedup{Retry: spec.Stable},
+		// A status of the 400s is final: a wrong secret would lose events.
+		Answer:  spec.Answer{Reject: 503, Deadline: 10 * second},
 		Limits:  spec.Limits{Retry: minute}, // three times within seconds
 		Headers: []string{"Logto-*"},
 		Example: spec.Template{ID: "1001", Type: "User.Created", Object: "example1001a", Body: logtoExample},

@@ -35,6 +35,8 @@ func segmentSpec() spec.Spec {
 			},
 			Retry: spec.Stable,
 		},
+		// A status of the 400s is final: a wrong secret would lose events.
+		Answer:  spec.Answer{Reject: 503},
 		Limits:  spec.Limits{Retry: 4 * hour},
 		Headers: []string{"X-Signature"},
 		Example: spec.Template{ID: "ajs-next-1770091506000-1001a2b3", Type: "track", Object: "user-1001", Body: segmentExample},

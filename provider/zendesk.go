@@ -30,9 +30,10 @@ func zendeskSpec() spec.Spec {
 			Resource:     []spec.Value{"json:$.subject"},
 			Tenant:       []spec.Value{"header:X-Zendesk-Account-Id", "json:$.account_id"},
 		},
-		Dedup:   spec.Dedup{Retry: spec.Stable},
-		Order:   &spec.Order{By: "json:$.time", Unit: spec.RFC3339, Advisory: true},
-		Answer:  spec.Answer{Deadline: 10 * second},
+		Dedup: spec.Dedup{Retry: spec.Stable},
+		Order: &spec.Order{By: "json:$.time", Unit: spec.RFC3339, Advisory: true},
+		// Of the statuses only 409, 429 and 503 are sent again after: a wrong secret would lose events.
+		Answer:  spec.Answer{Reject: 503, Deadline: 10 * second},
 		Headers: []string{"X-Zendesk-*"},
 		Reconcile: &spec.Reconcile{
 			Servers: []spec.Server{{Name: "live", URL: "https://{subdomain}.zendesk.com"}},

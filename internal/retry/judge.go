@@ -213,6 +213,7 @@ func cause(err error, took time.Duration) (Kind, string) {
 		alert   tls.AlertError
 		unknown x509.UnknownAuthorityError
 		errno   syscall.Errno
+		late    net.Error
 	)
 	switch {
 	case errors.As(err, &fault):
@@ -222,6 +223,8 @@ func cause(err error, took time.Duration) (Kind, string) {
 	case errors.Is(err, context.DeadlineExceeded):
 		return Timeout, fmt.Sprintf("timeout after %v", took)
 	case errors.Is(err, os.ErrDeadlineExceeded):
+		return Timeout, "timeout while connecting"
+	case errors.As(err, &late) && late.Timeout() && !errors.As(err, &dns): // as of a TLS handshake that is not answered
 		return Timeout, "timeout while connecting"
 	case errors.As(err, &dns):
 		return DNS, "host name could not be resolved"

@@ -107,6 +107,13 @@ func dial(address string, errno syscall.Errno) error {
 	})
 }
 
+// silent is what net/http says of a TLS handshake that was not answered.
+type silent struct{}
+
+func (silent) Error() string   { return "net/http: TLS handshake timeout" }
+func (silent) Timeout() bool   { return true }
+func (silent) Temporary() bool { return true }
+
 // No work dies of what this process or its machine lacks. An address that this machine has no way to is not a
 // passing shortage of ports: it counts as a failure, so that the work ends some day and the breaker learns of it.
 func TestJudgeError(t *testing.T) {
@@ -124,6 +131,8 @@ func TestJudgeError(t *testing.T) {
 		{&Fault{Text: "panic", Kind: Unspecified, Ours: true}, Judgement{Uncounted, NoSignal, minute / 2, "panic", Unspecified}},
 		{&net.DNSError{Err: "no such host", Name: "fake-secret.invalid"}, Judgement{Again, Unreachable, 0, "host name could not be resolved", DNS}},
 		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), Judgement{Again, Faulty, 0, "timeout after 3s", Timeout}},
+		{silent{}, Judgement{Again, Faulty, 0, "timeout while connecting", Timeout}},
+		{&net.DNSError{Err: "i/o timeout", IsTimeout: true}, Judgement{Again, Unreachable, 0, "host name could not be resolved", DNS}},
 		{syscall.ECONNRESET, Judgement{Again, Faulty, 0, "connection reset", Reset}},
 		{errors.New("malformed HTTP response \"fake-secret\""), Judgement{Again, Faulty, 0, "no valid HTTP answer", Invalid}},
 	} {
