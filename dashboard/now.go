@@ -72,11 +72,11 @@ func (d *dashboard) nowPage(r *http.Request) (*frame.Page, error) {
 	if v.Effects, err = d.countEffects(ctx); err != nil {
 		return nil, err
 	}
-	found, err := d.store.Reconciliations(ctx, pageSize)
+	found, err := inspect.Latest(ctx, d.store.Reconciliations)
 	if err != nil {
 		return nil, err
 	}
-	v.Reconciliations = shownReconciliations(inspect.Latest(found))
+	v.Reconciliations = shownReconciliations(found)
 	v.Happened, v.Uncounted = d.happened(ctx)
 	v.judge(d.now())
 	return &frame.Page{Title: "Now", Place: "/", Again: 5, Data: v, Commands: []frame.Command{

@@ -73,16 +73,13 @@ func (l library) pages(o Options, record func(context.Context, journal.Audit) er
 		dashboard.WithHome("Gateway", "/"), dashboard.WithVersion(o.Version), dashboard.WithClock(o.Now), dashboard.WithLogger(o.Logger))
 }
 
-// asked is how many results of reconciliations are looked at: those of as many questions are known, if each is put as often.
-const asked = 50
-
 // reconciled returns what `hookonce reconcile effects` found, the latest result of each question.
 func (l library) reconciled(ctx context.Context) (all []overview.Reconciled, err error) {
 	if l.store == nil {
 		return nil, nil
 	}
-	found, err := l.store.Reconciliations(ctx, asked)
-	for _, r := range inspect.Latest(found) {
+	found, err := inspect.Latest(ctx, l.store.Reconciliations)
+	for _, r := range found {
 		o := overview.Reconciled{At: r.At, Table: r.Question.Table, Doubled: r.Doubled, Surplus: r.Surplus, Lost: r.Lost, Command: reconcileAgain(r.Question)}
 		if r.Doubled > 0 && len(r.Found) > 0 {
 			o.Sample = r.Found[0].Event

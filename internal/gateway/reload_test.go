@@ -75,6 +75,9 @@ func startEditedAt(t *testing.T, cfg *config.Config, now func() time.Time) *edit
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeNow(t, e.Gateway) })
+	if e.opening.cancel != nil { // one that observes begins before its store is there, as on a busy machine
+		<-e.opening.done
+	}
 	return e
 }
 
@@ -618,12 +621,14 @@ func TestReloadSwitchesModes(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSink(t)
-		arrived, release := make(chan struct{}), make(chan struct{})
+		arrived, released := make(chan struct{}), make(chan struct{})
+		release := sync.OnceFunc(func() { close(released) })
+		t.Cleanup(release)
 		app.answer = func(id string, times int) int {
 			if id == "slow" && times == 1 {
 				close(arrived)
 				app.mu.Unlock()
-				<-release
+				<-released
 				app.mu.Lock()
 			}
 			if times == 1 {
@@ -644,7 +649,7 @@ func TestReloadSwitchesModes(t *testing.T) {
 		}()
 		<-arrived
 		e.edit(func(cfg *config.Config) { cfg.Sources[0].Mode = config.Async })
-		close(release)
+		release()
 		if r := <-slow; r.status != http.StatusInternalServerError {
 			t.Errorf("under way: answered %+v", r)
 		}

@@ -52,12 +52,23 @@ func (t *Tables) Reconciliations(ctx context.Context, limit int) (found []hookon
 	return found, err
 }
 
-// Latest returns of several reconciliations, the latest first, the latest of each question.
-func Latest(all []hookonce.Reconciliation) (latest []hookonce.Reconciliation) {
+// few is how many reconciliations are looked at where they go back for so long that all questions are among them: what one found is
+// not hidden by another one that is put every five minutes.
+const (
+	few    = 50
+	enough = 7 * 24 * time.Hour
+)
+
+// Latest returns the latest reconciliation of each question, the latest first.
+func Latest(ctx context.Context, list func(ctx context.Context, limit int) ([]hookonce.Reconciliation, error)) (latest []hookonce.Reconciliation, err error) {
+	all, err := list(ctx, few)
+	if len(all) == few && all[0].At.Sub(all[few-1].At) < enough {
+		all, err = list(ctx, keepReconciliations)
+	}
 	for _, r := range all {
 		if !slices.ContainsFunc(latest, func(l hookonce.Reconciliation) bool { return l.Question == r.Question }) {
 			latest = append(latest, r)
 		}
 	}
-	return latest
+	return latest, err
 }

@@ -70,6 +70,10 @@ type Finding struct {
 	Expires time.Time
 }
 
+// waitsFor is how old an event is that the provider was asked for before it is counted where there is no room for it: a little less
+// than the day for which the mark waits for such events.
+const waitsFor = 23 * time.Hour
+
 // Fit says what of a finding goes on record, when these are on record of the source already: those again, and as many others as
 // there is room for. It counts the rest, and says since when they happened.
 func (f *Finding) Fit(source string, has func(id string, keyed bool) bool, kept int) (put []MissingEvent, beyond int64, from time.Time) {
@@ -85,6 +89,8 @@ func (f *Finding) Fit(source string, has func(id string, keyed bool) bool, kept 
 			kept++
 			put = append(put, m.kept())
 			continue
+		case !m.Asked.IsZero() && m.Happened.After(f.At.Add(-waitsFor)):
+			continue // it is under way, and found again if it does not come
 		}
 		beyond++
 		if at := m.Happened; !at.IsZero() && at.Before(from) {

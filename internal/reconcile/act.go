@@ -67,7 +67,7 @@ func (m *Missing) fail(ctx context.Context, err error) error {
 		return ctx.Err() // it was not come to, or nobody knows
 	}
 	m.Outcome, m.Why = Failed, err.Error()
-	if errors.Is(err, ErrRights) {
+	if later, _ := errors.AsType[*AnswerError](err); errors.Is(err, ErrRights) || later != nil && later.After > maxWait {
 		return err
 	}
 	return nil

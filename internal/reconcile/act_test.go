@@ -125,6 +125,24 @@ func TestRedeliverWithoutRight(t *testing.T) {
 	})
 }
 
+// A sender that says to come again later than a run waits is asked for nothing more: what went on would be asked too often as well.
+func TestRedeliverTooOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		w := newWorld(t, &reconciletest.Server{Intercept: resends(func(w http.ResponseWriter, n int) {
+			asked++
+			w.Header().Set("Retry-After", "7200")
+			w.WriteHeader(429)
+		})})
+		w.server.Add(entries(1500)...)
+		w.opts.Redeliver = true
+		r, err := w.run()
+		if answer, _ := errors.AsType[*reconcile.AnswerError](err); answer == nil || answer.After != 2*time.Hour || r.Missing != 1500 || r.Failed != 1 || asked != 1 {
+			t.Errorf("%v, %d missing and %d failed, asked %d times", err, r.Missing, r.Failed, asked)
+		}
+	})
+}
+
 // TestRedeliverOnce: a request of which nobody knows whether it was carried out is not repeated.
 func TestRedeliverOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -69,6 +69,29 @@ func TestMissingIsOnRecord(t *testing.T) {
 	})
 }
 
+// Of more events than there is room for, those that the sender was asked for are under way, and not counted before they are old.
+func TestManyAskedFor(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.change(func(s *Source) { s.Redeliver = true })
+		w.begun()
+		for i := range journal.MaxMissing + 5 {
+			w.make(fmt.Sprint("evt_", i))
+		}
+		beyond := func(after time.Duration, want int64) {
+			w.pass(after)
+			counts, err := w.store.MissingCounts(w.Context(), time.Now())
+			if err != nil || len(counts) != 1 || counts[0].Kept != journal.MaxMissing || counts[0].Beyond != want {
+				t.Errorf("counted are %+v, %v, want %d more", counts, err, want)
+			}
+		}
+		beyond(6*time.Hour, 0) // they are asked for one after the other
+		if n := len(w.server.Resent()); n < journal.MaxMissing+5 {
+			t.Errorf("%d were asked for", n)
+		}
+		beyond(30*time.Hour, 5)
+	})
+}
+
 // What the sender was asked for counts as missing once it has not come for a while, however often it is asked again.
 func TestAskedIsOnRecord(t *testing.T) {
 	bubble(t, func(w *world) {

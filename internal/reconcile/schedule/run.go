@@ -65,6 +65,9 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 	if lost != nil && err != nil {
 		err = lost
 	}
+	if refused, _ := errors.AsType[*reconcile.AnswerError](err); refused != nil && refused.After > tryAgain {
+		s.later(src.Name, s.opt.Now().Add(min(refused.After, insist))) // when the sender said
+	}
 	found := s.news(&src, mark, report, err)
 	s.tell(ctx, &src, mark, found, late || report.Cut && mark.Through.Before(report.Since), err)
 	s.record(ctx, &src, mark, found, err)
@@ -144,9 +147,12 @@ func (s *Schedule) record(ctx context.Context, src *Source, mark journal.Mark, f
 		if err != nil {
 			result.Error = err.Error()
 		} else {
-			advance.Through = settled(r, now)
+			advance.Through = settled(r)
 		}
-		if s.advance(ctx, src.Name, mark.Token, advance) && advance.Through.After(mark.Through) {
+		switch kept := s.advance(ctx, src.Name, mark.Token, advance); {
+		case !kept && err == nil:
+			result.Error = "what it found could not be put on record"
+		case kept && advance.Through.After(mark.Through):
 			mark.Through = advance.Through
 		}
 	}
@@ -198,12 +204,14 @@ func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
 	}
 	f := &journal.Finding{At: now, From: r.Since, Expires: now.Add(keep)}
 	named := 0 // of those that are on record by now, or are another cell's
+	asked := 0 // of those that the sender was asked for: what the report does not name of them is under way, and looked for again
 	for m := range listed(r) {
 		switch {
 		case m.Outcome == reconcile.Stored || m.Outcome == reconcile.Arrived || m.Outcome == reconcile.Elsewhere:
 			named++
 			continue
 		case m.Key == "" && m.Outcome == reconcile.Redelivered:
+			asked++
 			continue
 		}
 		one := journal.MissingEvent{Key: m.Key, Entry: m.Entry, Type: m.Type, Happened: m.Time, Found: now, Expires: f.Expires, Why: cmp.Or(m.Why, m.Refused)}
@@ -212,16 +220,17 @@ func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
 		}
 		if m.Outcome == reconcile.Redelivered {
 			one.Asked = now
+			asked++
 		}
 		f.Missing = append(f.Missing, one)
 	}
-	f.Beyond = int64(max(0, r.Missing-len(r.Events)-(r.Stored+r.Arrived+r.Elsewhere-named)))
+	f.Beyond = int64(max(0, r.Missing-len(r.Events)-(r.Stored+r.Arrived+r.Elsewhere-named)-max(0, r.Redelivered-asked)))
 	return f
 }
 
 // settled is the time before which all was compared, and done what had to be: an event that could not be recovered, or that the
 // sender was asked for, is looked at again until it is on record or [insist] has passed.
-func settled(r *reconcile.Report, now time.Time) time.Time {
+func settled(r *reconcile.Report) time.Time {
 	open, through := r.Failed+r.Redelivered+r.Elsewhere, r.Settled
 	for m := range listed(r) {
 		if m.Outcome != reconcile.Failed && m.Outcome != reconcile.Redelivered && m.Outcome != reconcile.Elsewhere {
@@ -235,7 +244,7 @@ func settled(r *reconcile.Report, now time.Time) time.Time {
 	if open > 0 { // and the report does not have them
 		through = r.Since
 	}
-	if last := now.Add(-insist); through.Before(last) {
+	if last := r.Settled.Add(-insist); through.Before(last) { // an event is looked at first when it is as old as the lag
 		through = last
 	}
 	return earlier(through, r.Settled)

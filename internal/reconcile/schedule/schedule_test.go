@@ -500,6 +500,42 @@ func TestResultLost(t *testing.T) {
 	}
 }
 
+// A run of which nothing could be put on record has failed, whatever the sender said: nobody takes it for a comparison.
+func TestFindingLost(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.begun()
+		w.make("evt_1")
+		w.store.Fail(journaltest.OpAdvanceMark, -1, journaltest.NotPersisted)
+		w.pass(2 * every)
+		if m := w.mark(); m.Last.Error != "what it found could not be put on record" {
+			t.Errorf("its result is %+v", m.Last)
+		}
+		w.missing(0)
+	})
+}
+
+// A sender that says when to come again is not asked before.
+func TestComeAgainLater(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.begun()
+		asked := 0
+		w.answers(func(rw http.ResponseWriter) bool {
+			asked++
+			rw.Header().Set("Retry-After", "14400")
+			rw.WriteHeader(http.StatusTooManyRequests)
+			return true
+		})
+		w.pass(4 * time.Hour)
+		if asked != 1 {
+			t.Errorf("it was asked %d times within the time", asked)
+		}
+		w.pass(time.Hour)
+		if asked != 2 {
+			t.Errorf("it was asked %d times after it", asked)
+		}
+	})
+}
+
 // A run that the end of its gateway cuts off leaves no trace: another one begins it anew, long before the period is over.
 func TestInterrupted(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -765,7 +801,7 @@ func TestSettled(t *testing.T) {
 	}{
 		"all is well":           {reconcile.Report{Stored: 1, Events: []reconcile.Missing{{Outcome: reconcile.Stored, Time: ago(time.Hour)}}}, lag},
 		"one failed":            {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(time.Hour))}}, time.Hour},
-		"one failed and is old": {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(30 * time.Hour))}}, insist},
+		"one failed and is old": {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(30 * time.Hour))}}, insist + lag},
 		"one is elsewhere":      {reconcile.Report{Elsewhere: 1, Events: []reconcile.Missing{{Outcome: reconcile.Elsewhere, Time: ago(time.Hour)}}}, time.Hour},
 		"without a time":        {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(time.Time{})}}, lag},
 		"without a key":         {reconcile.Report{Failed: 1, Undelivered: []reconcile.Missing{failed(ago(2 * time.Hour))}}, 2 * time.Hour},
@@ -773,7 +809,7 @@ func TestSettled(t *testing.T) {
 		"younger than the lag":  {reconcile.Report{Redelivered: 1, Undelivered: []reconcile.Missing{{Outcome: reconcile.Redelivered, Time: now}}}, lag},
 	} {
 		c.report.Since, c.report.Settled = ago(3*time.Hour), ago(lag)
-		if got := settled(&c.report, now); !got.Equal(ago(c.want)) {
+		if got := settled(&c.report); !got.Equal(ago(c.want)) {
 			t.Errorf("%s: all is settled until %v, want %v", name, got, ago(c.want))
 		}
 	}
