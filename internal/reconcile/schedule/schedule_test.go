@@ -518,20 +518,20 @@ func TestFindingLost(t *testing.T) {
 func TestComeAgainLater(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.begun()
-		asked := 0
+		var asked atomic.Int64
 		w.answers(func(rw http.ResponseWriter) bool {
-			asked++
+			asked.Add(1)
 			rw.Header().Set("Retry-After", "14400")
 			rw.WriteHeader(http.StatusTooManyRequests)
 			return true
 		})
 		w.pass(4 * time.Hour)
-		if asked != 1 {
-			t.Errorf("it was asked %d times within the time", asked)
+		if n := asked.Load(); n != 1 {
+			t.Errorf("it was asked %d times within the time", n)
 		}
 		w.pass(time.Hour)
-		if asked != 2 {
-			t.Errorf("it was asked %d times after it", asked)
+		if n := asked.Load(); n != 2 {
+			t.Errorf("it was asked %d times after it", n)
 		}
 	})
 }
