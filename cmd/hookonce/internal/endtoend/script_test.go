@@ -189,7 +189,7 @@ var sendLine = regexp.MustCompile(`(?m)^ +\S+ send http.*\n`)
 // scriptEnv is the environment of a gateway in a script.
 func scriptEnv(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "HOOKONCE_LISTEN", "HOOKONCE_ADMIN", "DSN", "SECRET", "ACME_SECRET", "READ", "OPS", "HOOK", "GONE"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "HOOKONCE_LISTEN", "HOOKONCE_ADMIN", "DSN", "SECRET", "ACME_SECRET", "READ", "OPS", "HOOK", "GONE", "MAIL"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env
