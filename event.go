@@ -7,7 +7,8 @@ import (
 
 // Event is one verified thing that happened at a provider. A handler must treat it as read-only.
 type Event struct {
-	// Source is the scope of Key: the name of the endpoint or, behind the gateway, of the gateway's source.
+	// Source is the scope of Key: the name of the endpoint or, for what the gateway delivers, of
+	// the gateway's source.
 	Source string
 	// Provider is the catalogue name of who sent it, such as "stripe".
 	Provider string
@@ -59,7 +60,8 @@ type Event struct {
 	// Attempt is the number of this attempt at the effect, from 1. It is set from the claim's token
 	// when the handler runs; zero for unkeyed events.
 	Attempt int64
-	// Gateway is what the gateway says about its delivery. Zero where the provider's request came here itself.
+	// Gateway is what the gateway, or a relay that posts an effect, says about its delivery. Zero
+	// where the provider's request came here itself.
 	Gateway Gateway
 }
 

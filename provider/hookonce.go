@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -22,9 +23,10 @@ const gatewayTolerance = 5 * time.Minute
 // gatewayMaxBody is the largest body that any source of a gateway takes unless it is told otherwise.
 const gatewayMaxBody = 32 << 20
 
-// Hookonce returns the provider for applications behind hookonce's gateway, which signs what it delivers to a
-// destination that has secrets. The secrets are those; several while one is being replaced. It panics if a
-// secret is missing, empty or, after whsec_, not base64.
+// Hookonce returns the provider for applications behind hookonce's gateway, which signs what it
+// delivers to a destination that has secrets, and for those to which a relay posts. The secrets are
+// those; several while one is being replaced. It panics if a secret is missing, empty or, after
+// whsec_, not base64.
 //
 // An event is what the sender's own provider would have made of it here: it has the same key, type, scope, rank,
 // time, resource, tenant, digest and logical key, so that guards, audits and claims agree on both sides. Its
@@ -32,6 +34,13 @@ const gatewayMaxBody = 32 << 20
 // [hookonce.Webhook] claims each in its own. An event that has no key, or only says that something changed, has
 // its Idempotency-Key for a key, which names that one event: copies of the gateway's delivery are recognised by it,
 // copies that the sender makes are not. What the gateway says besides is in [hookonce.Event.Gateway].
+//
+// It takes what a relay posts as well (relay.POST with secrets, `hookonce relay`): the header
+// Hookonce-Effect tells it. An effect is an event of its own, and not the one that asked for it:
+// its key is its Idempotency-Key, its type its name, and its source that of the endpoint, because
+// senders of events may choose keys in theirs. What asked for it stands in its headers
+// Hookonce-Source and Hookonce-Key. Two programs whose sources have equal names and keys need
+// endpoints with sources of their own.
 //
 // Every destination of an event gets it under the same source and key. Endpoints that are destinations of the same
 // events need stores with tables of their own, or one takes for a copy what another has done.
@@ -81,7 +90,7 @@ func (p *HookonceProvider) Open(req *hookonce.Request) (*hookonce.Verified, erro
 		return nil, err
 	}
 	facts := factsReader{Header: req.Header}
-	ev := facts.event()
+	ev := facts.event(req.Body)
 	if facts.wrong != nil {
 		return nil, facts.wrong
 	}
@@ -128,7 +137,10 @@ type factsReader struct {
 	wrong error // what could not be read: no gateway sends it
 }
 
-func (f *factsReader) event() hookonce.Event {
+func (f *factsReader) event(body []byte) hookonce.Event {
+	if name := f.text(header.HookonceEffect); name != "" {
+		return f.effect(name, body)
+	}
 	ev := hookonce.Event{
 		Source:    f.text(header.HookonceSource),
 		Provider:  f.text(header.HookonceProvider),
@@ -145,7 +157,7 @@ func (f *factsReader) event() hookonce.Event {
 		Rank:      f.rank(header.HookonceRank),
 		Gateway: hookonce.Gateway{
 			IdempotencyKey:     f.Get(header.IdempotencyKey),
-			Attempt:            f.number(header.HookonceAttempt, f.Get(header.HookonceAttempt)),
+			Attempt:            f.attempt(),
 			FirstSeen:          f.time(header.HookonceFirstSeen),
 			LogicalDuplicateOf: f.text(header.HookonceLogicalDuplicateOf),
 			Stale:              f.flag(header.HookonceStale),
@@ -170,6 +182,20 @@ func (f *factsReader) event() hookonce.Event {
 	return ev
 }
 
+// effect returns what a relay posts under that name. Both ways of signing cover its
+// Idempotency-Key. The source is left to the endpoint.
+func (f *factsReader) effect(name string, body []byte) hookonce.Event {
+	key := f.Get(header.IdempotencyKey)
+	if key == "" {
+		f.fault("the header %s must say which effect it is", header.IdempotencyKey)
+	}
+	digest := sha256.Sum256(body)
+	return hookonce.Event{
+		Key: key, KeyOrigin: "header:" + header.IdempotencyKey, KeySigned: true, Type: name, Digest: digest[:],
+		Gateway: hookonce.Gateway{IdempotencyKey: key, Attempt: f.attempt()},
+	}
+}
+
 func (f *factsReader) fault(format string, args ...any) {
 	if f.wrong == nil {
 		f.wrong = incoming.Reject(hookonce.ReasonSignatureMalformed, format, args...)
@@ -185,6 +211,10 @@ func (f *factsReader) text(name string) string {
 }
 
 func (f *factsReader) flag(name string) bool { return f.Get(name) == "true" }
+
+func (f *factsReader) attempt() int64 {
+	return f.number(header.HookonceAttempt, f.Get(header.HookonceAttempt))
+}
 
 func (f *factsReader) number(name, text string) int64 {
 	if text == "" {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/httpsig"
+	"github.com/hookonce/hookonce/internal/httpsig/httpsigtest"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -78,6 +81,84 @@ func TestHookonceKeyThatStandsIn(t *testing.T) {
 	}
 }
 
+// relayed returns an effect as a relay posts it, signed.
+func relayed(t *testing.T, p *HookonceProvider) *hookonce.Request {
+	t.Helper()
+	req := &hookonce.Request{Method: http.MethodPost, URL: gatewayURL, Body: []byte(`{"to":"a@b.example"}`), Now: now, Header: http.Header{
+		"Idempotency-Key": {"0123456789abcdef0123456789abcdef"}, "Hookonce-Effect": {"mail.re%C3%A7u"}, "Hookonce-Attempt": {"3"},
+		"Hookonce-Source": {"billing"}, "Hookonce-Key": {"evt_1"},
+	}}
+	if err := p.Sign(req); err != nil {
+		t.Fatal(err)
+	}
+	return req
+}
+
+// TestHookonceTakesAnEffectForItself: and not for the event that asked for it, in whichever way it
+// is signed, and nobody who carries it can make it that, or a delivery of the gateway an effect.
+func TestHookonceTakesAnEffectForItself(t *testing.T) {
+	key := httpsigtest.Of(httpsig.Ed25519)
+	for name, c := range map[string]struct{ sender, receiver *HookonceProvider }{
+		"Standard Webhooks": {Hookonce(gatewaySecret), Hookonce(gatewaySecret)},
+		"HTTP message signatures": {
+			HookonceHTTP(HookonceHTTPConfig{Keys: []string{key.Private}, AsSender: true}), HookonceHTTP(HookonceHTTPConfig{Keys: []string{key.Public}}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := relayed(t, c.sender)
+			d, err := c.receiver.Open(req)
+			if err != nil || len(d.Events) != 1 {
+				t.Fatalf("%+v, %v", d, err)
+			}
+			got, digest := d.Events[0], sha256.Sum256(req.Body)
+			got.Body, got.Header = nil, nil
+			want := hookonce.Event{
+				Key: "0123456789abcdef0123456789abcdef", KeyOrigin: "header:Idempotency-Key", KeySigned: true, Type: "mail.reçu", Digest: digest[:],
+				Gateway: hookonce.Gateway{IdempotencyKey: "0123456789abcdef0123456789abcdef", Attempt: 3},
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v\nwant %+v", got, want)
+			}
+			for forgery, forge := range map[string]func(h http.Header){
+				"another key":    func(h http.Header) { h.Set("Idempotency-Key", "f123456789abcdef0123456789abcdef") },
+				"no key":         func(h http.Header) { h.Del("Idempotency-Key") },
+				"another effect": func(h http.Header) { h.Set("Hookonce-Effect", "mail.reminder") },
+				"no effect":      func(h http.Header) { h.Del("Hookonce-Effect") },
+			} {
+				req := relayed(t, c.sender)
+				forge(req.Header)
+				if d, err := c.receiver.Open(req); !errors.Is(err, hookonce.ErrUnverified) {
+					t.Errorf("%s: %+v, %v", forgery, d, err)
+				}
+			}
+			delivery := &hookonce.Request{Method: http.MethodPost, URL: gatewayURL, Now: now}
+			delivery.Header, delivery.Body = c.sender.Spec().Sample(spec.Sample{ID: "evt_1", Time: now})
+			if err := c.sender.Sign(delivery); err != nil {
+				t.Fatal(err)
+			}
+			delivery.Header.Set("Hookonce-Effect", "mail.reminder")
+			if d, err := c.receiver.Open(delivery); !errors.Is(err, hookonce.ErrUnverified) {
+				t.Errorf("a delivery that is called an effect: %+v, %v", d, err)
+			}
+		})
+	}
+}
+
+// An effect that nothing recognises is refused, also when it is signed: the event that asked for it
+// does not stand in.
+func TestHookonceRefusesAnEffectWithoutAKey(t *testing.T) {
+	p := Hookonce(gatewaySecret)
+	req := relayed(t, p)
+	req.Header.Del("Idempotency-Key")
+	if err := p.Sign(req); err != nil {
+		t.Fatal(err)
+	}
+	var rej *hookonce.RejectError
+	if d, err := p.Open(req); !errors.As(err, &rej) || rej.Reason != hookonce.ReasonSignatureMalformed || !strings.Contains(err.Error(), "Idempotency-Key must say which effect") {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 // Whoever carries a delivery can change none of what the application goes by: neither the body nor the headers, nor
 // put the headers of one delivery in front of the body of another, nor send it later.
 func TestHookonceRefusesForgeries(t *testing.T) {
@@ -131,7 +212,7 @@ func TestHookonceRefusesNonsense(t *testing.T) {
 	p := Hookonce(gatewaySecret)
 	for name, value := range map[string]string{
 		"Hookonce-Source": "", "Hookonce-Key": "%zz", "Hookonce-Rank": "height:3", "Hookonce-Time": "today", "Hookonce-First-Seen": "x",
-		"Hookonce-Digest": "xyz", "Hookonce-Attempt": "many",
+		"Hookonce-Digest": "xyz", "Hookonce-Attempt": "many", "Hookonce-Effect": "%zz",
 	} {
 		req := delivered(t, "evt_1", gatewaySecret)
 		req.Header.Set(name, value)
@@ -192,6 +273,7 @@ func FuzzHookonce(f *testing.F) {
 	f.Add("Hookonce-Time", "2026-01-02T03:04:05.000000006Z")
 	f.Add("Hookonce-Key", "%C3")
 	f.Add("Idempotency-Key", "")
+	f.Add("Hookonce-Effect", "mail.receipt")
 	p := Hookonce(gatewaySecret)
 	f.Fuzz(func(t *testing.T, name, value string) {
 		req := delivered(t, "evt_1", gatewaySecret)
@@ -200,7 +282,7 @@ func FuzzHookonce(f *testing.F) {
 			t.Fatal(err)
 		}
 		d, err := p.Open(req)
-		if err == nil && (d.Events[0].Key == "" || d.Events[0].Source == "") || err != nil && !errors.Is(err, hookonce.ErrUnverified) {
+		if err == nil && (d.Events[0].Key == "" || d.Events[0].Source == "" && req.Header.Get("Hookonce-Effect") == "") || err != nil && !errors.Is(err, hookonce.ErrUnverified) {
 			t.Fatalf("%q: %q: %+v, %v", name, value, d, err)
 		}
 	})

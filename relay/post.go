@@ -29,9 +29,11 @@ func POST(client *http.Client, address string, opts ...PostOption) Handler {
 // https://. Nil means a client of its own. Redirects are not followed: the address would not be the one
 // that was configured. The timeout is the relay's.
 //
-// The request has Content-Type application/json unless [PostHeader] says otherwise; Idempotency-Key, the
-// effect's key; Hookonce-Effect, its name; Hookonce-Source and Hookonce-Key, what asked for it, percent-encoded
-// where a header could not carry it; Hookonce-Attempt, the attempt's number.
+// The request has Content-Type application/json unless [PostHeader] says otherwise;
+// Idempotency-Key, the effect's key; Hookonce-Effect, its name; Hookonce-Source and Hookonce-Key,
+// what asked for it, percent-encoded where a header could not carry it; Hookonce-Attempt, the
+// attempt's number. A Go program that receives them with provider.Hookonce claims each effect by
+// its Idempotency-Key.
 //
 // An answer of 2xx means done. 410 and the statuses of [PostPermanent] give the effect up. Everything else,
 // and no answer, is a failure, and the effect is tried again, after the time of Retry-After if a 429 or 503
@@ -186,12 +188,12 @@ func (f *failure) Unwrap() error { return f.err }
 func (p *post) headers(e hookonce.QueuedEffect) (http.Header, error) {
 	h := p.header.Clone()
 	key := e.IdempotencyKey()
-	h.Set("Idempotency-Key", key)
-	h.Set("Hookonce-Effect", header.Safe(e.Name))
-	h.Set("Hookonce-Source", header.Safe(e.Source))
-	h.Set("Hookonce-Attempt", strconv.FormatInt(e.Token, 10))
+	h.Set(header.IdempotencyKey, key)
+	h.Set(header.HookonceEffect, header.Safe(e.Name))
+	h.Set(header.HookonceSource, header.Safe(e.Source))
+	h.Set(header.HookonceAttempt, strconv.FormatInt(e.Token, 10))
 	if e.Key != "" {
-		h.Set("Hookonce-Key", header.Safe(e.Key))
+		h.Set(header.HookonceKey, header.Safe(e.Key))
 	}
 	if len(p.keys) > 0 {
 		outgoing.Sign(h, p.keys, "msg_"+key, p.now(), e.Payload)

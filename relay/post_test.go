@@ -16,6 +16,7 @@ import (
 	"github.com/hookonce/hookonce/internal/httpsig"
 	"github.com/hookonce/hookonce/internal/httpsig/httpsigtest"
 	"github.com/hookonce/hookonce/internal/outgoing"
+	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 	"github.com/hookonce/hookonce/relay"
@@ -136,6 +137,66 @@ func TestPOSTSignsWithHTTPMessageSignatures(t *testing.T) {
 	}
 	if _, err := relay.NewPOST(nil, "https://b\u00fccher.example", relay.PostHTTPSignature("k", old.Private)); err == nil {
 		t.Error("it signs for a host that is sent in another spelling")
+	}
+}
+
+// TestPostedEffectsAreEventsOfTheirOwn: to a receiver with provider.Hookonce each effect of an
+// event is another one, and none is the event, nor what a sender may have sent under the effect's
+// key; the same effect again is a copy.
+func TestPostedEffectsAreEventsOfTheirOwn(t *testing.T) {
+	const secret = "whsec_ZmFrZSBzZWNyZXQ="
+	key := httpsigtest.Of(httpsig.Ed25519)
+	nameless := hookonce.QueuedEffect{Effect: hookonce.Effect{Ref: hookonce.Ref{Source: "billing"}, Name: "mail.receipt", Step: "mail.receipt"}, ID: 8, Token: 1}
+	named := func(name, step string) hookonce.QueuedEffect {
+		e := receipt
+		e.Name, e.Step = name, step
+		return e
+	}
+	effects := []hookonce.QueuedEffect{receipt, named("mail.receipt", "copy for the files"), named("crm.update", "crm.update"), nameless}
+	for name, c := range map[string]struct {
+		signed   relay.PostOption
+		provider hookonce.Provider
+	}{
+		"Standard Webhooks":       {relay.PostSecrets(secret), provider.Hookonce(secret)},
+		"HTTP message signatures": {relay.PostHTTPSignature("k", key.Private), provider.HookonceHTTP(provider.HookonceHTTPConfig{Keys: []string{key.Public}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New()
+			done := []hookonce.Ref{receipt.Ref} // on the tables of whoever enqueued the effects
+			for _, e := range effects {
+				done = append(done, hookonce.Ref{Source: e.Source, Key: e.IdempotencyKey()})
+			}
+			for _, ref := range done {
+				claim, err := store.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref, Lease: time.Minute})
+				if err == nil {
+					err = store.Complete(t.Context(), claim)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			var handled []hookonce.Event
+			server := httptest.NewServer(hookonce.Webhook(store, "crm", c.provider, func(_ context.Context, _ *memstore.Tx, ev *hookonce.Event) error {
+				handled = append(handled, *ev)
+				return nil
+			}))
+			defer server.Close()
+			handle := relay.POST(nil, server.URL+"/hooks?team=7", c.signed)
+			for _, e := range slices.Concat(effects, effects) {
+				if err := handle(t.Context(), e); err != nil {
+					t.Fatalf("%s of %v: %v", e.Step, e.Ref, err)
+				}
+			}
+			if len(handled) != len(effects) {
+				t.Fatalf("%d effects were handled, of %d", len(handled), len(effects))
+			}
+			for i, e := range effects {
+				ev := handled[i]
+				if ev.Ref() != (hookonce.Ref{Source: "crm", Key: e.IdempotencyKey()}) || ev.Type != e.Name || !ev.KeySigned || ev.Gateway.Attempt != e.Token || ev.Header.Get("Hookonce-Source") != "billing" {
+					t.Errorf("%s of %v is handled as %+v", e.Step, e.Ref, ev)
+				}
+			}
+		})
 	}
 }
 

@@ -24,9 +24,12 @@ const (
 	HookonceForced             = "Hookonce-Forced"
 	HookonceUnprotected        = "Hookonce-Unprotected"
 
-	// HookonceSignature signs all of these: see outgoing.Sign.
+	// HookonceSignature signs all headers of ours: see outgoing.Sign.
 	HookonceSignature = "Hookonce-Signature"
 )
+
+// HookonceEffect is the name of the effect that a relay posts. No delivery of a gateway has it.
+const HookonceEffect = "Hookonce-Effect"
 
 // The facts about an event that only its receiver asks for. They are kept with the event among its headers,
 // where no sender can put any of them.

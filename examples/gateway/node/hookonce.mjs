@@ -1,11 +1,15 @@
-// What an app behind hookonce's gateway asks of a delivery: whether it is genuine, and which event it is.
+// What an app behind hookonce's gateway, or one to which a relay posts, asks of a request: whether
+// it is genuine, and which event it is.
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 const tolerance = 5 * 60; // seconds
 
-// open returns the event of a delivery, or undefined if it is not genuine. Secrets are those of the gateway's
-// destination, as they stand there; headers are as node:http has them; body is the raw body, a Buffer.
-export function open(secrets, headers, body) {
+// open returns the event of a delivery, or undefined if it is not genuine. Secrets are those of the
+// gateway's destination, as they stand there; headers are as node:http has them; body is the raw
+// body, a Buffer. What a relay posts (hookonce-effect) is an event of its own, and not the one that
+// asked for it. Its source is the app's name, because in the others those who send events may
+// choose the keys.
+export function open(secrets, headers, body, app) {
   const id = headers["webhook-id"];
   const time = headers["webhook-timestamp"];
   const facts = Object.keys(headers).filter((name) => name === "idempotency-key" || (name.startsWith("hookonce-") && name !== "hookonce-signature"));
@@ -15,14 +19,15 @@ export function open(secrets, headers, body) {
       signed(key, headers["webhook-signature"], `${id}.${time}.`, body) &&
       signed(key, headers["hookonce-signature"], lines.join("\n") + "\n"),
   );
-  if (!genuine || !(Math.abs(Date.now() / 1000 - Number(time)) <= tolerance)) return undefined;
+  if (!genuine || !headers["idempotency-key"] || !(Math.abs(Date.now() / 1000 - Number(time)) <= tolerance)) return undefined;
 
   const text = (name) => decodeURIComponent(headers[name] ?? "");
   const [kind, rank] = (headers["hookonce-rank"] ?? ":").split(":");
+  const effect = text("hookonce-effect");
   return {
-    source: text("hookonce-source"),
-    key: text("hookonce-key") || headers["idempotency-key"],
-    type: text("hookonce-event-type"),
+    source: effect ? app : text("hookonce-source"),
+    key: (!effect && text("hookonce-key")) || headers["idempotency-key"],
+    type: effect || text("hookonce-event-type"),
     scope: text("hookonce-scope"), // the object that the event is about
     kind, // of the rank: "version" or "time", or empty
     rank, // a whole number, as text, because it may be too long for a number of JavaScript

@@ -55,7 +55,7 @@ async function respond(request) {
   const parts = [];
   for await (const part of request) parts.push(part);
   const body = Buffer.concat(parts); // as it came, not parsed and written again
-  const event = open(secrets, request.headers, body);
+  const event = open(secrets, request.headers, body, "shop");
   if (!event) return 401;
   try {
     await handle(event, body);

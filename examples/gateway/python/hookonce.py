@@ -1,4 +1,5 @@
-"""What an app behind hookonce's gateway asks of a delivery: whether it is genuine, and which event it is."""
+"""What an app behind hookonce's gateway, or one to which a relay posts, asks of a request: whether
+it is genuine, and which event it is."""
 
 import base64
 import hashlib
@@ -21,9 +22,13 @@ class Event:
     forced: bool
 
 
-def open_delivery(secrets: list[str], headers: list[tuple[str, str]], body: bytes) -> Event | None:
-    """Returns the event of a delivery, or None if it is not genuine. Secrets are those of the gateway's destination,
-    as they stand there; headers are all that came, with their names; body is the raw body."""
+def open_delivery(secrets: list[str], headers: list[tuple[str, str]], body: bytes,
+                  app: str) -> Event | None:
+    """Returns the event of a delivery, or None if it is not genuine. Secrets are those of the
+    gateway's destination, as they stand there; headers are all that came, with their names; body is
+    the raw body. What a relay posts (hookonce-effect) is an event of its own, and not the one that
+    asked for it. Its source is the app's name, because in the others those who send events may
+    choose the keys."""
     facts = sorted((name.lower(), value) for name, value in headers)
     given = dict(facts)
     message, when = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
@@ -34,13 +39,14 @@ def open_delivery(secrets: list[str], headers: list[tuple[str, str]], body: byte
     signed_headers = ("\n".join(lines) + "\n").encode()
     genuine = any(_signed(_key(secret), given.get("webhook-signature", ""), signed_body)
                   and _signed(_key(secret), given.get("hookonce-signature", ""), signed_headers) for secret in secrets)
-    if not genuine or abs(time.time() - int(when)) > TOLERANCE:
+    if not genuine or not given.get("idempotency-key") or abs(time.time() - int(when)) > TOLERANCE:
         return None
     kind, _, rank = given.get("hookonce-rank", "").partition(":")
+    effect = unquote(given.get("hookonce-effect", ""))
     return Event(
-        source=unquote(given["hookonce-source"]),
-        key=unquote(given.get("hookonce-key", "")) or given["idempotency-key"],
-        type=unquote(given.get("hookonce-event-type", "")),
+        source=app if effect else unquote(given["hookonce-source"]),
+        key=not effect and unquote(given.get("hookonce-key", "")) or given["idempotency-key"],
+        type=effect or unquote(given.get("hookonce-event-type", "")),
         scope=unquote(given.get("hookonce-scope", "")),
         kind=kind,
         rank=int(rank or 0),

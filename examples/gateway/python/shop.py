@@ -56,7 +56,7 @@ def failed(event: Event, error: Exception) -> None:
 
 def respond(headers: list[tuple[str, str]], body: bytes) -> int:
     """Returns the status. 200 only after the commit; after anything else the gateway comes again."""
-    event = open_delivery(SECRETS, headers, body)
+    event = open_delivery(SECRETS, headers, body, "shop")
     if event is None:
         return 401
     try:

@@ -109,4 +109,7 @@ var library = []mutant{
 		`if o.status == StatusDone || o.status == StatusFailed {
 			return w.queue.CompleteEffect(ctx, e)`,
 		[]test{{"./relay", "TestFailuresAreTriedAgain"}}},
+	{"effect-taken-for-its-event", "outbox: an effect that is posted is taken for a copy of the event that asked for it", "provider/hookonce.go",
+		`if name := f.text(header.HookonceEffect); name != "" {`, `if name := f.text(header.HookonceEffect); false {`,
+		[]test{{"./relay", "TestPostedEffectsAreEventsOfTheirOwn"}, {"./provider", "TestHookonceTakesAnEffectForItself"}}},
 }
