@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"expvar"
 	"log"
 	"net/http"
@@ -37,11 +38,9 @@ func main() {
 		log.Print(server.ListenAndServe())
 		stop()
 	}()
-	if err := cleaner(store).Run(ctx); err != nil { // until a signal
-		log.Print(err)
-	}
-	if err := server.Shutdown(context.Background()); err != nil {
-		log.Print(err)
+	cleaning := cleaner(store).Run(ctx) // until a signal
+	if err := errors.Join(cleaning, server.Shutdown(context.Background())); err != nil {
+		log.Fatal(err)
 	}
 }
 

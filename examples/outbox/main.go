@@ -7,6 +7,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -45,11 +46,9 @@ func main() {
 		log.Print(server.ListenAndServe())
 		stop()
 	}()
-	if err := worker.Run(ctx); err != nil { // until a signal, and then until what is under way is done
-		log.Print(err)
-	}
-	if err := server.Shutdown(context.Background()); err != nil {
-		log.Print(err)
+	working := worker.Run(ctx) // until a signal, and then until what is under way is done
+	if err := errors.Join(working, server.Shutdown(context.Background())); err != nil {
+		log.Fatal(err)
 	}
 }
 

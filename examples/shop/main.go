@@ -44,37 +44,50 @@ func main() {
 	}
 }
 
-// run serves until ctx ends, and then until what is under way is done.
+// run serves until ctx ends, or a part of it does by itself, and then until what is under way is
+// done.
 func run(ctx context.Context, listen, dsn string, at addresses, opts ...relay.Option) error {
 	db, err := open(ctx, dsn)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	s := newShop(db, at, os.Getenv("STRIPE_WEBHOOK_SECRET"), opts...)
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
 	}
+	fmt.Printf("http://%s\n", listener.Addr())
+	return newShop(db, at, os.Getenv("STRIPE_WEBHOOK_SECRET"), opts...).run(ctx, listener)
+}
+
+// run is the service on a listener. A worker that ends by itself ends all the others: whatever
+// starts the program sees that, and starts it again. A shop that went on without its relay would
+// look well.
+func (s *shop) run(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{Handler: s.handler()}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	fmt.Printf("http://%s\n", listener.Addr())
 
 	working, stop := context.WithCancel(ctx)
+	defer stop()
 	var workers sync.WaitGroup
-	var relaying, cleaning error
-	workers.Go(func() { relaying = s.worker.Run(working) })
-	workers.Go(func() { cleaning = janitor.New(s.store, janitor.Retention{}).Run(working) }) // after 90 days, save what Once took
+	var serving, relaying, cleaning error
+	workers.Go(func() {
+		defer stop()
+		relaying = s.worker.Run(working)
+	})
+	workers.Go(func() {
+		defer stop()
+		cleaning = janitor.New(s.store, janitor.Retention{}).Run(working) // after 90 days, save what Once took
+	})
 	workers.Go(func() { s.ship(working) })
 	select {
-	case <-ctx.Done():
-	case err := <-failed:
-		log.Print(err)
+	case <-working.Done():
+	case serving = <-failed:
 	}
 	stop()
 	workers.Wait()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	return errors.Join(relaying, cleaning, server.Shutdown(ending))
+	return errors.Join(serving, relaying, cleaning, server.Shutdown(ending))
 }

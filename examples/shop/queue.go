@@ -73,7 +73,7 @@ func (s *shop) receive(ctx context.Context) (*message, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := s.client.Do(r)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *shop) post(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := s.client.Do(r)
 	if err != nil {
 		return err
 	}
