@@ -5,7 +5,7 @@
 //		Events:  90 * 24 * time.Hour,
 //		Sources: map[string]time.Duration{"audit": janitor.Forever},
 //	})
-//	err := j.Run(ctx) // until ctx ends
+//	err := j.Run(ctx) // until ctx ends; or the tables are missing, or newer than the program
 //
 // What is forgotten is not recognised any more: a copy that comes afterwards is handled as new. So a period must be
 // at least twice as long as the sender may go on sending the same event (docs/providers.md has that of each), and

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -38,16 +39,18 @@ func New(store hookonce.Purger, r Retention, opts ...Option) *Janitor {
 	return j
 }
 
-// Run purges at once and then at every interval, until ctx ends; then it returns nil. It returns an error at once if
-// the tables are missing or newer than the program ([hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer]). Other
-// errors are observed and logged, and what they kept from being deleted is deleted the next time.
+// Run purges at once and then at every interval, until ctx ends; then it returns nil. It returns an
+// error at once if the tables are missing or newer than the program ([hookonce.ErrSchemaMissing],
+// [hookonce.ErrSchemaNewer]), and logs that it ends. Other errors are observed and logged, and what
+// they kept from being deleted is deleted the next time.
 func (j *Janitor) Run(ctx context.Context) error {
 	for {
 		err := j.Sweep(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, hookonce.ErrSchemaMissing), errors.Is(err, hookonce.ErrSchemaNewer):
+		case unusable(err):
+			j.log.ErrorContext(ctx, "janitor: it ends, and nothing is purged any more, because the tables are missing or newer than this program; run the migrations, or a newer program, and start it again", "error", err)
 			return err
 		}
 		rest(ctx, j.interval)
@@ -86,10 +89,29 @@ func (j *Janitor) purge(ctx context.Context, t task) (total int, err error) {
 	}
 }
 
-func (j *Janitor) report(ctx context.Context, o Observation) {
+// unusable reports whether the tables are not for this program, which no waiting mends.
+func unusable(err error) bool {
+	return errors.Is(err, hookonce.ErrSchemaMissing) || errors.Is(err, hookonce.ErrSchemaNewer)
+}
+
+// tell calls the observer, whose panic changes nothing: what it is told has happened.
+func (j *Janitor) tell(ctx context.Context, o Observation) {
+	defer func() {
+		if p := recover(); p != nil {
+			j.log.ErrorContext(ctx, "the observer panicked", "kind", string(o.Kind), "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
 	j.observe(ctx, o)
+}
+
+func (j *Janitor) report(ctx context.Context, o Observation) {
+	j.tell(ctx, o)
 	level, message := slog.LevelDebug, "old records were purged"
-	if o.Err != nil && ctx.Err() == nil {
+	switch {
+	case o.Err == nil || ctx.Err() != nil:
+	case unusable(o.Err):
+		level, message = slog.LevelError, "old records could not be purged"
+	default:
 		level, message = slog.LevelError, "old records could not be purged; it is tried again at the next sweep"
 	}
 	attrs := []slog.Attr{slog.String("kind", string(o.Kind)), slog.Int("deleted", o.Deleted), slog.Duration("took", o.Duration)}

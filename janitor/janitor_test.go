@@ -175,12 +175,44 @@ func TestRunSweepsUntilItsContextEnds(t *testing.T) {
 	})
 }
 
-// What no waiting mends ends the janitor.
+// What no waiting mends ends the janitor, which says so, and promises no other sweep.
 func TestTablesAreMissing(t *testing.T) {
 	for _, err := range []error{hookonce.ErrSchemaMissing, hookonce.ErrSchemaNewer} {
-		if got := janitor.New(&recorder{err: err}, janitor.Retention{}, quiet...).Run(t.Context()); !errors.Is(got, err) {
+		var log strings.Builder
+		j := janitor.New(&recorder{err: fmt.Errorf("no such table: %w", err)}, janitor.Retention{}, janitor.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		if got := j.Run(t.Context()); !errors.Is(got, err) {
 			t.Errorf("Run: %v, want %v", got, err)
 		}
+		if said := log.String(); strings.Count(said, "janitor: it ends") != 1 || !strings.Contains(said, "no such table") || strings.Contains(said, "next sweep") || strings.Count(said, "level=ERROR") != 3 {
+			t.Errorf("%v: logged %s", err, said)
+		}
+	}
+}
+
+// What passes is tried again, and the log says so.
+func TestLogOfWhatIsTriedAgain(t *testing.T) {
+	var log strings.Builder
+	j := janitor.New(&recorder{err: errors.New("connection refused")}, janitor.Retention{}, janitor.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err := j.Sweep(t.Context()); err == nil {
+		t.Error("Sweep: no error")
+	}
+	if said := log.String(); strings.Count(said, "level=ERROR") != 2 || strings.Count(said, "tried again at the next sweep") != 2 {
+		t.Errorf("logged %s", said)
+	}
+}
+
+// An observer that panics changes nothing, and is logged once for each call, with where it comes
+// from.
+func TestObserverThatPanics(t *testing.T) {
+	var log strings.Builder
+	var asked recorder
+	j := janitor.New(&asked, janitor.Retention{}, janitor.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+		janitor.WithObserver(func(context.Context, janitor.Observation) { panic("a fault in the observer") }))
+	if err := j.Sweep(t.Context()); err != nil || len(asked.what) != 2 {
+		t.Errorf("%v after %q", err, asked.what)
+	}
+	if said := log.String(); strings.Count(said, "the observer panicked") != 2 || !strings.Contains(said, "janitor_test.go") {
+		t.Errorf("logged %s", said)
 	}
 }
 

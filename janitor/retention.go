@@ -145,7 +145,7 @@ func WithClock(now func() time.Time) Option { return func(s *settings) { s.now =
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.log = l } }
 
 // WithObserver calls f after each purge of a sweep, also when there was nothing to delete. It is the place for metrics.
-// A sweep waits for it.
+// A sweep waits for it. A panic of f is logged with its stack and changes nothing.
 func WithObserver(f func(context.Context, Observation)) Option {
 	return func(s *settings) { s.observe = f }
 }

@@ -7,7 +7,7 @@
 //		},
 //		"crm.update": relay.POST(nil, "https://crm.example/hooks"),
 //	})
-//	err := r.Run(ctx) // until ctx ends
+//	err := r.Run(ctx) // until ctx ends; or the tables are missing, or newer than the program
 //
 // Guarantee: at least once with a stable key. Every effect is tried until its handler returns nil, its
 // tries are used up, or the handler gives it up with [hookonce.Permanent]. It is tried again when the

@@ -3,6 +3,8 @@ package relay_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,13 +134,18 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 	}
 }
 
-// What no waiting mends ends the relay; everything else does not.
+// What no waiting mends ends the relay, which says so; everything else does not.
 func TestTablesAreMissing(t *testing.T) {
 	for _, fault := range []error{hookonce.ErrSchemaMissing, hookonce.ErrSchemaNewer} {
+		var log strings.Builder
 		r := relay.New(&faulty{EffectQueue: memstore.New(), fault: func(string) (bool, error) { return false, fault }},
-			map[string]relay.Handler{"mail": func(context.Context, hookonce.QueuedEffect) error { return nil }})
+			map[string]relay.Handler{"mail": func(context.Context, hookonce.QueuedEffect) error { return nil }},
+			relay.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		if err := r.Run(t.Context()); !errors.Is(err, fault) {
 			t.Errorf("Run: %v, want %v", err, fault)
+		}
+		if said := log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "level=ERROR") || !strings.Contains(said, "relay: it ends") || !strings.Contains(said, fault.Error()) {
+			t.Errorf("logged %s", said)
 		}
 	}
 }

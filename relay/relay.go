@@ -62,9 +62,10 @@ func (r *Relay) Wake() { r.wake.up() }
 // [WithGrace], ends their contexts, and hands back what they do not finish, to be tried again at once,
 // here or elsewhere. It returns nil when all is on record.
 //
-// It returns an error if handlers do not return, and at once if the tables are missing or newer than the
-// program ([hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer]). While the store cannot be reached it
-// goes on trying. It may be called again, and by several goroutines.
+// It returns an error if handlers do not return, and at once if the tables are missing or newer
+// than the program ([hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer]), and logs that it ends.
+// A program that goes on without it carries out no effects: end it with the error. While the store
+// cannot be reached Run goes on trying. It may be called again, and by several goroutines.
 func (r *Relay) Run(ctx context.Context) error {
 	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -103,6 +104,7 @@ func (r *run) loop(ctx context.Context) error {
 		n, err := r.take(room)
 		switch {
 		case errors.Is(err, hookonce.ErrSchemaMissing), errors.Is(err, hookonce.ErrSchemaNewer):
+			r.log.ErrorContext(ctx, "relay: it ends, and no effect is carried out any more, because the tables are missing or newer than this program; run the migrations, or a newer program, and start it again", "error", err)
 			return err
 		case err != nil:
 			pause = min(2*pause, longestPause)

@@ -2,7 +2,8 @@
 // shows what is usual: how much is done, how many copies come, how much fails.
 //
 //	counts := tallies.New(store)
-//	go counts.Run(ctx) // and hookonce.WithObserver(counts.Observe) at each handler
+//	observed := hookonce.WithObserver(counts.Observe) // at each handler
+//	err := counts.Run(ctx)                            // beside them, until ctx ends
 //
 // It counts in memory and adds to the store every ten seconds, on a connection of the pool and never in a handler's
 // transaction: no handler waits for it. What was not added when the process dies is not counted. A batch whose outcome is
@@ -97,11 +98,21 @@ func (t *Tallies) known(source string) string {
 	return source
 }
 
-// Run adds what was counted to the store every ten seconds, and once more when ctx ends; then it returns nil, at most ten
-// seconds later. Every hour it has the store forget what is old. It returns an error at once if the tables are missing or newer
-// than the program ([hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer]). Other errors are logged, once while they last, and
-// what could not be added waits. Call it once.
+// Run adds what was counted to the store every ten seconds, and once more when ctx ends; then it
+// returns nil, at most ten seconds later. Every hour it has the store forget what is old. It
+// returns an error at once if the tables are missing or newer than the program
+// ([hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer]), and logs that it ends. Other errors are
+// logged, once while they last, and what could not be added waits. Call it once.
 func (t *Tallies) Run(ctx context.Context) error {
+	err := t.run(ctx)
+	if err != nil {
+		t.log.Error("tallies: it ends, and what is counted is added no more, because the tables are missing or newer than this program; run the migrations, or a newer program, and start it again", "error", err)
+	}
+	return err
+}
+
+// run is Run, and returns no other errors than [unusable] ones.
+func (t *Tallies) run(ctx context.Context) error {
 	var forget time.Time
 	var lost int64
 	away := false

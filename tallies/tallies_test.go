@@ -265,16 +265,21 @@ func (*unmigrated) ForgetTallies(context.Context) (bool, error) { return false, 
 // Without the tables Run ends at once, and says so: whether it finds out at the start, or when it adds.
 func TestWithoutTables(t *testing.T) {
 	for _, want := range []error{hookonce.ErrSchemaMissing, hookonce.ErrSchemaNewer} {
-		if err := tallies.New(&store{err: want}, quiet).Run(t.Context()); !errors.Is(err, want) {
+		var log strings.Builder
+		logged := tallies.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
+		if err := tallies.New(&store{err: want}, logged).Run(t.Context()); !errors.Is(err, want) {
 			t.Errorf("Run: %v, want %v", err, want)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			c := tallies.New(&unmigrated{store{err: want}}, quiet)
+			c := tallies.New(&unmigrated{store{err: want}}, logged)
 			seen(c, "billing", "accepted")
 			if err := c.Run(t.Context()); !errors.Is(err, want) {
 				t.Errorf("Run, later: %v, want %v", err, want)
 			}
 		})
+		if said := log.String(); strings.Count(said, "\n") != 2 || strings.Count(said, "level=ERROR msg=\"tallies: it ends") != 2 {
+			t.Errorf("logged %s", said)
+		}
 	}
 }
 
