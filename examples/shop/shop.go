@@ -22,7 +22,7 @@ type shop struct {
 	*database
 	at     addresses
 	secret string
-	client *http.Client // has a timeout, and gives each call of a handler a key that is the same when the work runs again
+	client *http.Client // with a timeout; a handler's call has the same key when its work runs again
 	worker *relay.Relay
 }
 
