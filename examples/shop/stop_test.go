@@ -34,7 +34,7 @@ func empty(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNo
 // signal.
 func TestEndsWithItsWorkers(t *testing.T) {
 	for worker, harm := range map[string]string{
-		"relay":   "ALTER TABLE hookonce_effects RENAME COLUMN deaths TO something",
+		"relay":   "ALTER TABLE hookonce_effects RENAME COLUMN due_at TO something",
 		"janitor": "DROP TABLE hookonce_claims",
 	} {
 		t.Run(worker, func(t *testing.T) {
