@@ -62,8 +62,8 @@ func TestRecord(t *testing.T) {
 		all[1].Doubled != 1 || all[1].Question.Where == "" || all[0].Lost != nil {
 		t.Fatalf("%d: %+v, %v", len(all), all[:min(2, len(all))], err)
 	}
-	if latest := inspect.Latest(all); len(latest) != 2 || !latest[0].At.Equal(all[0].At) || latest[1].Question.Where == "" {
-		t.Errorf("the latest of each question: %+v", latest)
+	if latest, err := inspect.Latest(ctx, tables.Reconciliations); err != nil || len(latest) != 2 || !latest[0].At.Equal(all[0].At) || latest[1].Question.Where == "" {
+		t.Errorf("the latest of each question: %+v, %v", latest, err)
 	}
 	if got := strings.Join(all[1].Question.Flags(), " "); got != "--table payments --event-column event_id --where event_id < 'evt_001'" {
 		t.Errorf("the flags are %s", got)
