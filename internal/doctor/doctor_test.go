@@ -190,6 +190,31 @@ func TestLongLog(t *testing.T) {
 	}
 }
 
+// A file behind a link is looked at where it is: its folder, its disk and its log are there, and not beside the link.
+func TestFileBehindALink(t *testing.T) {
+	real, link := filepath.Join(t.TempDir(), "real.db"), filepath.Join(t.TempDir(), "app.db")
+	for path, size := range map[string]int64{real: 0, real + "-wal": longLog + 1} {
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.Chmod(path, 0o644), os.Truncate(path, size)); err != nil { // whatever the umask; a hole
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(real, []byte("no database"), 0o644), os.Symlink(real, link)); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.Store = config.Store{Driver: config.SQLite, DSN: link}
+	found := examineSQLite(t.Context(), Patient{Config: cfg, Now: time.Now})
+	expect(t, found, map[string]Level{"file": OK, "log": Warning, "permissions": Warning})
+	for check, want := range map[string]string{"log": "the write-ahead log has 64 MiB", "permissions": "real.db-wal, with every webhook in it"} {
+		if got := texts(found, check); !strings.Contains(got, want) {
+			t.Errorf("%s: %s; want %q", check, got, want)
+		}
+	}
+}
+
 func TestDays(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		24 * time.Hour: "1 day", 75 * time.Hour: "75h", 10*time.Hour + 30*time.Minute: "10h30m", 85 * time.Minute: "1h25m",

@@ -16,9 +16,10 @@ import (
 	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
 
-// examineSQLite looks at the file, and into it if it is there.
+// examineSQLite looks at the file, and into it if it is there. What lies beside it lies beside the file itself, and not beside
+// a link to it.
 func examineSQLite(ctx context.Context, p Patient) []Finding {
-	path := p.Config.Store.DSN
+	path := sqlitefile.Name(p.Config.Store.DSN)
 	found := run(ctx, path, fileChecks())
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || sqlitefile.Check(path) != nil {
 		return found

@@ -32,7 +32,7 @@ func (g *Gateway) register(s config.Store) {
 	)
 	if s.Driver == config.SQLite {
 		o.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "hookonce_journal_free_bytes", Help: "Bytes that are left on the disk of a SQLite file; 0 if that is not known.",
+			Name: "hookonce_journal_free_bytes", Help: "Bytes that are left on the disk of a SQLite file, at least 1; 0 if that is not known.",
 		}, func() float64 { return float64(freeBytes(s)) }))
 	}
 }

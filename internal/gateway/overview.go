@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/overview"
+	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
 
 // overviewOptions say where the overview looks.
@@ -76,14 +78,17 @@ func overviewSecrets(cfg *config.Config, source string) (all []overview.Secret) 
 	return all
 }
 
-// freeBytes returns what is left on the disk of a store that is a file, and 0 of any other.
-func freeBytes(s config.Store) int64 {
+// freeBytes returns what is left on the disk of a store that is a file, in whose folder its log grows, too. 0 says that it is not
+// known, so of a disk that is full it is 1.
+func freeBytes(s config.Store) int64 { return freeBy(s, doctor.Space) }
+
+func freeBy(s config.Store, space func(folder string) (uint64, error)) int64 {
 	if s.Driver != config.SQLite {
 		return 0
 	}
-	free, err := doctor.Space(filepath.Dir(s.DSN))
+	free, err := space(filepath.Dir(sqlitefile.Name(s.DSN)))
 	if err != nil {
 		return 0
 	}
-	return int64(free)
+	return int64(min(max(free, 1), math.MaxInt64))
 }

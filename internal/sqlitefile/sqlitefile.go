@@ -105,6 +105,16 @@ func Resolve(path string) (string, error) {
 	return filepath.Abs(name)
 }
 
+// Name is [Resolve] for those who look at what lies at and beside the file, and tell people of it: path as they wrote it where no
+// link leads elsewhere, or where that cannot be said. Whoever opens it then says what is wrong.
+func Name(path string) string {
+	name, err := Resolve(path)
+	if whole, wrong := filepath.Abs(path); err != nil || wrong != nil || name == whole {
+		return path
+	}
+	return name
+}
+
 // points reads the places of mounts from the text of /proc/self/mountinfo (proc_pid_mountinfo(5)): the fifth field of
 // each line, with blanks and backslashes in octal.
 func points(mountinfo string) (all []string) {

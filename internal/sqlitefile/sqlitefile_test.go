@@ -112,6 +112,26 @@ func TestEmptyFileWithALog(t *testing.T) {
 	}
 }
 
+// TestName: people read the name that they wrote, unless the file is elsewhere.
+func TestName(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	write(t, dir, "db")
+	link(t, os.Symlink, dir, "db", "linked")
+	link(t, os.Symlink, dir, "absent", "dangling")
+	for path, want := range map[string]string{
+		"db": "db", "new": "new", "no/folder": "no/folder", "dangling": "dangling", filepath.Join(dir, "db"): filepath.Join(dir, "db"),
+		"linked": filepath.Join(dir, "db"),
+	} {
+		if got := Name(path); got != want {
+			t.Errorf("Name(%q) = %q, want %q", path, got, want)
+		}
+	}
+}
+
 // TestMountPoints reads what Linux writes.
 func TestMountPoints(t *testing.T) {
 	const text = `21 27 0:20 / /proc rw,nosuid - proc proc rw
