@@ -170,6 +170,8 @@ func TestRules(t *testing.T) {
 		{backlogOld, Page, backlog(oldBacklog + time.Second), backlog(oldBacklog), "5 events wait", "destinations list"},
 		{backlogOld, Page, unconfigured(oldBacklog + time.Second), unconfigured(oldBacklog),
 			"ledger is not configured, and nothing delivers what waits for it: 5 events wait, the oldest since 2026-11-22 11:44:59Z.", "in the configuration"},
+		{backlogOld, Page, backlog(-aheadBy - time.Second), backlog(-aheadBy),
+			"ledger: how long events wait is not known: 5 wait, and the oldest came, by a clock that was ahead, at 2026-11-22 13:00:01Z.", "events replay --destination ledger --state failed"},
 		{unrouted, Ticket, routed(10, 10), routed(9, 9), "No route of orders wanted any of its 10 events of the last 24 hours", "sources.orders.routes"},
 		{unrouted, Ticket, routed(400, 400), routed(401, 400), "delivered nowhere", "events list --unrouted --source orders"},
 		{conflict, Ticket, source(func(o *overview.SourceState) { o.Hour.Conflicts = 1 }), func(*snapshot) {}, "other content", "--seen conflict"},
@@ -208,6 +210,8 @@ func TestRules(t *testing.T) {
 		{secretUnused, Info, unused(2*secretIdle, 0, nil), unused(2*secretIdle, 1, nil), "seven days", "reload"},
 		{storeFull, Ticket, func(s *snapshot) { s.Store.FreeBytes, s.Store.DailyBytes = 13<<30, 1<<30 },
 			func(s *snapshot) { s.Store.FreeBytes, s.Store.DailyBytes = 14<<30, 1<<30 }, "full in 13 days", "retention"},
+		{storeFull, Ticket, func(s *snapshot) { s.Store.FreeBytes, s.Store.DailyBytes = 1, 1<<30 }, // full, which is not that nothing is known
+			func(s *snapshot) { s.Store.FreeBytes, s.Store.DailyBytes = 0, 1<<30 }, "full in 0 days", "retention"},
 	} {
 		find := func(edit func(*snapshot)) *Alert {
 			s := well()

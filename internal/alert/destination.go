@@ -18,7 +18,8 @@ const (
 	oldBacklog    = 15 * time.Minute
 	manyDead      = 10 // in an hour
 	forgotten     = 24 * time.Hour
-	leastPoisoned = 2 // in a group whose latest are of one type
+	aheadBy       = time.Hour // clocks that somebody looks after differ by less
+	leastPoisoned = 2         // in a group whose latest are of one type
 )
 
 func findFailing(_ *overview.Snapshot, d *overview.DestinationState, _ float64) (gauge, *Alert) {
@@ -188,7 +189,15 @@ func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState, at float
 	if d.Oldest == nil {
 		return gaugeOf(0, "nothing waits"), nil
 	}
-	g := gaugeOf(share(s.At.Sub(*d.Oldest).Seconds(), at), "%s, of %d", span(s.At.Sub(*d.Oldest)), d.Backlog)
+	age := max(0, s.At.Sub(*d.Oldest)) // clocks differ a little
+	g := gaugeOf(share(age.Seconds(), at), "%s, of %d", span(age), d.Backlog)
+	if d.Oldest.Sub(s.At) > aheadBy {
+		return gaugeOf(mostShare, "not known, of %d: a clock was ahead", d.Backlog), &Alert{Severity: Page, Count: d.Backlog,
+			Action: Action{Label: "Set the clocks, ask the doctor what was left behind, and have what failed tried at once",
+				Command: "hookonce events replay --destination " + d.Name + " --state failed --reason TEXT --dry-run"},
+			Headline: fmt.Sprintf("%s: how long events wait is not known: %d wait, and the oldest came, by a clock that was ahead, at %s. What was to be tried by that clock is due only then.",
+				d.Name, d.Backlog, clock(*d.Oldest))}
+	}
 	if g.share <= 1 {
 		return g, nil
 	}

@@ -57,6 +57,7 @@ func tableChecks() []check[*store] {
 		{"destinations", destinations},
 		{"effects", effects},
 		{"ages", ages},
+		{"numbers", numbers},
 	}
 }
 

@@ -53,11 +53,40 @@ func (g *IDs) Next(now time.Time) int64 {
 	return g.last<<writerBits | g.writer
 }
 
+// MuchAhead is how far clocks differ at most that somebody looks after. An identifier that is further beyond the time now was given
+// after a clock that was ahead, and does not say when its event was accepted.
+const MuchAhead = time.Hour
+
+// Ahead returns how far the last identifier is beyond a time, and 0 if it is not. A clock that is before 2020 is the one that is
+// wrong.
+func (g *IDs) Ahead(now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	is := now.UnixMilli() - idEpoch
+	if is < 0 {
+		return 0
+	}
+	return time.Duration(max(0, g.last>>counterBits-is)) * time.Millisecond
+}
+
+// BeyondID returns the first identifier that is [MuchAhead] of a time.
+func BeyondID(now time.Time) int64 { return boundary(now.Add(MuchAhead)) }
+
 // IDText writes an identifier as text, for JSON: its numbers are not exact where most programs read them.
 func IDText(id int64) string { return strconv.FormatInt(id, 10) }
 
 // IDTime returns when the event with an identifier was accepted, to the millisecond.
 func IDTime(id int64) time.Time { return time.UnixMilli(id>>(writerBits+counterBits) + idEpoch) }
+
+// AcceptedAt returns when the event with an identifier was accepted: what that says or, if it was given after a clock that had been
+// ahead, when the event was received. Zero: that is not known.
+func AcceptedAt(id int64, received time.Time) time.Time {
+	at := IDTime(id)
+	if !received.IsZero() && at.Sub(received) > MuchAhead {
+		return received
+	}
+	return at
+}
 
 // IDWriter returns the number of the process that made an identifier.
 func IDWriter(id int64) int { return int(id & MaxWriter) }

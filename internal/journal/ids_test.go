@@ -101,3 +101,39 @@ func TestIDTime(t *testing.T) {
 		}
 	}
 }
+
+// After a clock that was ahead identifiers are ahead of the time, which is known, and an event is as old as it was received.
+func TestIDs_aheadOfTheClock(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	future := now.AddDate(5, 0, 0)
+	ids := journal.NewIDs(0, 0)
+	if got := ids.Ahead(now); got != 0 {
+		t.Errorf("before the first identifier it is %v ahead", got)
+	}
+	right := ids.Next(now)
+	if got := ids.Ahead(now.Add(time.Second)); got != 0 {
+		t.Errorf("a clock that goes on is %v behind", got)
+	}
+	ids.Next(future)
+	late := ids.Next(now)
+	if got := ids.Ahead(now); got != future.Sub(now) {
+		t.Errorf("%v ahead, want %v", got, future.Sub(now))
+	}
+	if got := ids.Ahead(time.Unix(0, 0)); got != 0 {
+		t.Errorf("a clock at 1970 finds identifiers %v ahead", got)
+	}
+	if first := journal.BeyondID(now); right >= first || late < first || journal.NewIDs(0, 0).Next(now.Add(journal.MuchAhead)) < first {
+		t.Errorf("%d is the first that is ahead, of %d and %d", first, right, late)
+	}
+	for _, tt := range []struct {
+		id             int64
+		received, want time.Time
+	}{
+		{right, now, now}, {late, now, now}, {late, time.Time{}, journal.IDTime(late)}, {late, future, journal.IDTime(late)},
+		{right, now.Add(-journal.MuchAhead), now}, {right, now.Add(-journal.MuchAhead - time.Microsecond), now.Add(-journal.MuchAhead - time.Microsecond)},
+	} {
+		if got := journal.AcceptedAt(tt.id, tt.received); !got.Equal(tt.want) {
+			t.Errorf("an event received at %v under %d was accepted at %v, want %v", tt.received, tt.id, got, tt.want)
+		}
+	}
+}

@@ -38,6 +38,10 @@ type Purge struct {
 	After int64
 	// Limit is how many events the step may change. It looks at ten times as many at most.
 	Limit int
+	// Ahead has the step look at events whose identifiers are [MuchAhead] of Now, and at no others. Nobody can read off them how
+	// old the events are: they are as old as is stored of when they were received.
+	Ahead bool
+	Now   time.Time
 }
 
 // Purged is what came of one [Purge].
@@ -55,10 +59,37 @@ type Found struct {
 	ID     int64
 	Source string
 	Open   bool // it has an open delivery
+	// Received is when it was received; of an event of which only the rows are left that the step is about it is zero.
+	Received time.Time
 }
 
 // Look is how many events one step looks at.
 func (p *Purge) Look() int { return 10 * max(p.Limit, 0) }
+
+// Range returns the identifiers to look at: above after and below end.
+func (p *Purge) Range() (after, end int64) {
+	if p.Ahead {
+		return max(p.After, BeyondID(p.Now)-1), maxID
+	}
+	return p.After, FirstID(p.Before)
+}
+
+// Aged leaves of the events that were found in [Purge.Range] those that Choose may choose from. Identifiers that are ahead still
+// grow, so the first event that is too young ends it; what came while the clock was ahead is passed, because nobody knows its age.
+func (p *Purge) Aged(found []Found) []Found {
+	if !p.Ahead {
+		return found
+	}
+	for i := range found {
+		switch f := &found[i]; {
+		case f.Received.After(p.Now.Add(MuchAhead)):
+			f.Open = true // it stays like one
+		case !f.Received.Before(p.Before):
+			return found[:i]
+		}
+	}
+	return found
+}
 
 // Choose returns those of the events that were found, which are sorted, whose rows go, and what is known
 // then about the next step.

@@ -79,10 +79,14 @@ func (l *looker) once() (more bool) {
 // start begins to read: from where the last reading began, and what may have become visible since.
 func (l *looker) start(now time.Time) {
 	back, from := overlap, now
-	if !l.read.IsZero() && l.read.Before(now) {
+	reset := l.read.Round(0).Sub(now.Round(0)) > Window // by the time of day, in which identifiers are
+	switch {
+	case reset: // the clock was ahead, and what it took for told may be still to come
+		l.at.floor = min(l.at.floor, journal.FirstID(now.Add(-Window)))
+	case !l.read.IsZero() && l.read.Before(now):
 		from = l.read
 	}
-	if l.whole = len(l.seen) <= maxRead || now.Sub(l.readAll) >= wholly || l.away; l.whole {
+	if l.whole = len(l.seen) <= maxRead || now.Sub(l.readAll) >= wholly || l.away || reset; l.whole {
 		back = Window
 	}
 	l.began, l.next = now, max(l.at.floor, journal.FirstID(from.Add(-back)), 1)

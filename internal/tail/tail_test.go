@@ -224,6 +224,27 @@ func TestLostCommitBetweenTails(t *testing.T) {
 	})
 }
 
+// A clock that was ahead for a moment hides nothing of what comes after it was set back.
+func TestClockThatWasAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		s := newStore()
+		f := tail.New(s, func() time.Time { return clock().Add(time.Duration(ahead.Load())) })
+		t.Cleanup(f.Close)
+		ids := journal.NewIDs(1, 0)
+		tl := follow(t, f, tail.Filter{}, tail.From{})
+		tl.reads(2*time.Second, "")
+		s.accept(t, ids.Next(clock()), "before")
+		tl.reads(2*time.Second, "before")
+		ahead.Store(int64(5 * 365 * 24 * time.Hour))
+		tl.reads(time.Minute, "")
+		ahead.Store(0)
+		tl.reads(2*time.Second, "")
+		s.accept(t, ids.Next(clock()), "after")
+		tl.reads(2*time.Second, "after")
+	})
+}
+
 // A tail can begin with what came before, the newest, and says that there was more.
 func TestSince(t *testing.T) {
 	inTime(t, func(t *testing.T, s *store, f *tail.Feed) {

@@ -18,7 +18,8 @@ type sweep struct {
 	rests time.Time // until then, because it was through
 }
 
-// newSweeps returns a sweep for each kind and period. Sources with the same period share one.
+// newSweeps returns a sweep for each kind and period, and another one for what a clock numbered that was ahead. Sources with the
+// same period share one.
 func newSweeps(r *journal.Retention) (all []*sweep) {
 	for _, k := range []journal.Kind{journal.KindBodies, journal.KindAttempts, journal.KindAnswers, journal.KindIDs} {
 		own := map[time.Duration][]string{}
@@ -36,8 +37,12 @@ func newSweeps(r *journal.Retention) (all []*sweep) {
 			all = append(all, &sweep{keep: keep, Purge: journal.Purge{Kind: k, Sources: sources}})
 		}
 	}
-	all = append(all,
-		&sweep{keep: r.Longest(journal.KindRanks), Purge: journal.Purge{Kind: journal.KindRanks, Others: true}},
-		&sweep{keep: r.Audits, Purge: journal.Purge{Kind: journal.KindAudits, Others: true}})
+	all = append(all, &sweep{keep: r.Longest(journal.KindRanks), Purge: journal.Purge{Kind: journal.KindRanks, Others: true}})
+	for _, s := range all {
+		ahead := *s
+		ahead.Ahead = true
+		all = append(all, &ahead)
+	}
+	all = append(all, &sweep{keep: r.Audits, Purge: journal.Purge{Kind: journal.KindAudits, Others: true}})
 	return slices.DeleteFunc(all, func(s *sweep) bool { return s.keep == 0 })
 }

@@ -20,7 +20,8 @@ const (
 // upkeep deletes what is past its retention, and counts what there is.
 type upkeep struct {
 	*core
-	keep atomic.Pointer[journal.Retention] // see Options.Retention
+	keep  atomic.Pointer[journal.Retention] // see Options.Retention
+	ahead bool                              // it was said that identifiers are ahead of the clock; of purge
 }
 
 // purge purges in small steps, until Close begins.
@@ -28,12 +29,13 @@ func (u *upkeep) purge() {
 	var keep *journal.Retention
 	var sweeps []*sweep
 	for wait := purgeRest; u.pauseUntilStop(wait); {
+		u.compareClock()
 		if now := u.keep.Load(); now != keep {
 			keep, sweeps = now, newSweeps(now)
 		}
 		more, failed := false, false
 		for _, s := range sweeps {
-			if u.opt.Now().Before(s.rests) {
+			if left := s.rests.Sub(u.opt.Now()); 0 < left && left <= purgeEvery { // a clock may have been set back since
 				continue // while others have more to do
 			}
 			m, err := u.step(s)
@@ -52,13 +54,24 @@ func (u *upkeep) purge() {
 	}
 }
 
+// compareClock says, once until it is over, that identifiers of events are not of their time.
+func (u *upkeep) compareClock() {
+	ahead, said := u.opt.IDs.Ahead(u.opt.Now()), u.ahead
+	if u.ahead = ahead >= journal.MuchAhead; !u.ahead || said {
+		return
+	}
+	u.opt.Logger.Error("journal: a clock was ahead, and events have gone on being numbered by it since; if this clock is right, start the gateway anew "+
+		"(on SQLite that changes nothing); hookonce doctor says what was left behind", "ahead", ahead.Round(time.Second).String())
+}
+
 // step does one step of a sweep and reports whether there may be more to do now.
 func (u *upkeep) step(s *sweep) (more bool, err error) {
 	now := u.opt.Now()
-	if now.Sub(s.began) >= again {
+	if since := now.Sub(s.began); since >= again || since < 0 {
 		s.After, s.began = 0, now
 	}
 	s.Before, s.Limit = now.Add(-s.keep), purgeStep
+	s.Now = now
 	var purged journal.Purged
 	err = u.call(opPurge, u.opt.Timeout, purgeStep, func(ctx context.Context) (err error) {
 		purged, err = u.store.Purge(ctx, s.Purge)

@@ -3,9 +3,11 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,6 +130,71 @@ func TestJanitor_faults(t *testing.T) {
 			})
 		}
 	}
+}
+
+// purges notes what its store is asked to purge.
+type purges struct {
+	journal.Store
+	mu    sync.Mutex
+	asked []journal.Purge
+}
+
+func (p *purges) Purge(ctx context.Context, step journal.Purge) (journal.Purged, error) {
+	p.mu.Lock()
+	p.asked = append(p.asked, step)
+	p.mu.Unlock()
+	return p.Store.Purge(ctx, step)
+}
+
+// Each kind is looked for below what its period says, and among what a clock numbered that was ahead. That goes on after the clock
+// was set back, and somebody is told, once until it is over.
+func TestJanitor_clockThatWasAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC))) // before 2020 there are no identifiers
+		var ahead atomic.Int64
+		now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		memory := journaltest.NewMemory()
+		p := &purges{Store: memory}
+		keep := &journal.Retention{Period: journal.Period{IDs: 8 * time.Hour, Bodies: 2 * time.Hour, Attempts: 4 * time.Hour, Answers: time.Hour}, Audits: time.Hour}
+		r := startOn(t, memory, p, 0, engine.Options{Retention: keep, Now: now})
+		accept := func(key string) int64 {
+			e := entry(key)
+			e.ReceivedAt = now()
+			id := r.accept(e).ID
+			r.finish(r.receive(), journal.Done, time.Time{})
+			return id
+		}
+		ahead.Store(int64(5 * 365 * 24 * time.Hour))
+		sleep(time.Hour)
+		first := accept("ahead")
+		ahead.Store(0)
+		second := accept("set back")
+		sleep(time.Hour)
+		r.wantLog(1, "a clock was ahead")
+		if r.left(second) != "id body attempts" {
+			t.Errorf("%q is left of what is young", r.left(second))
+		}
+		sleep(2 * time.Hour)
+		if r.left(second) != "id attempts" || r.left(first) != "id body attempts" {
+			t.Errorf("%q is left of what came after the clock was set back, %q of what nobody knows the age of", r.left(second), r.left(first))
+		}
+		sleep(6 * time.Hour)
+		if r.left(second) != "" {
+			t.Errorf("%q is left in the end", r.left(second))
+		}
+		r.wantLog(1, "a clock was ahead")
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		swept := map[string]bool{}
+		for _, step := range p.asked {
+			swept[fmt.Sprintf("%s %t", step.Kind, step.Ahead)] = true
+		}
+		for _, k := range journal.Kinds() {
+			if own := swept[fmt.Sprintf("%s true", k)]; !swept[fmt.Sprintf("%s false", k)] || own != (k != journal.KindAudits) {
+				t.Errorf("%s: %v", k, swept)
+			}
+		}
+	})
 }
 
 // lastCleanup returns the gauge for the janitor.

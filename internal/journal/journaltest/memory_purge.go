@@ -18,12 +18,16 @@ func (m *Memory) Purge(ctx context.Context, p journal.Purge) (journal.Purged, er
 	switch p.Kind {
 	case journal.KindRanks:
 		before := len(m.newest)
-		maps.DeleteFunc(m.newest, func(_ group, n mark) bool { return n.event < journal.FirstID(p.Before) })
+		after, end := p.Range()
+		maps.DeleteFunc(m.newest, func(_ group, n mark) bool {
+			ev := m.events[n.event]
+			return n.event > after && n.event < end && !(p.Ahead && ev != nil && !ev.received.Before(p.Before))
+		})
 		return journal.Purged{Deleted: before - len(m.newest), Next: p.After}, nil
 	case journal.KindAudits:
 		return m.purgeAudits(&p), nil
 	}
-	old, purged := p.Choose(m.found(&p))
+	old, purged := p.Choose(p.Aged(m.found(&p)))
 	for _, id := range old {
 		purged.Deleted += m.purge(p.Kind, id)
 	}
@@ -42,12 +46,17 @@ func (m *Memory) purgeAudits(p *journal.Purge) journal.Purged {
 
 // found returns the events that have something of the kind, oldest first.
 func (m *Memory) found(p *journal.Purge) (found []journal.Found) {
+	after, end := p.Range()
 	for _, id := range slices.Sorted(maps.Keys(m.events)) {
 		ev := m.events[id]
-		if id <= p.After || !ev.received.Before(p.Before) || !m.has(p.Kind, id) || len(found) == p.Look() {
+		in := id < end
+		if !p.Ahead { // what the range says of identifiers, of times before 2020 as well, when there are none
+			in = ev.received.Before(p.Before)
+		}
+		if id <= after || !in || !m.has(p.Kind, id) || len(found) == p.Look() {
 			continue
 		}
-		found = append(found, journal.Found{ID: id, Source: ev.source, Open: len(m.openOf(id)) > 0})
+		found = append(found, journal.Found{ID: id, Source: ev.source, Open: len(m.openOf(id)) > 0, Received: ev.received})
 	}
 	return found
 }

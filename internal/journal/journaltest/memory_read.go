@@ -223,6 +223,14 @@ func (m *Memory) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	return m.backlog(), nil
 }
 
+// acceptedAt is when an event was accepted, of which there may be a delivery alone.
+func (m *Memory) acceptedAt(id int64) time.Time {
+	if ev := m.events[id]; ev != nil {
+		return journal.AcceptedAt(id, ev.received)
+	}
+	return journal.IDTime(id)
+}
+
 // backlog is what [Memory.Open] returns.
 func (m *Memory) backlog() (open []journal.OpenCount) {
 	type group struct {
@@ -237,7 +245,7 @@ func (m *Memory) backlog() (open []journal.OpenCount) {
 		}
 	}
 	for g, n := range count {
-		open = append(open, journal.OpenCount{Destination: g.destination, State: g.state, Count: n, Oldest: journal.IDTime(oldest[g])})
+		open = append(open, journal.OpenCount{Destination: g.destination, State: g.state, Count: n, Oldest: m.acceptedAt(oldest[g])})
 	}
 	slices.SortFunc(open, func(a, b journal.OpenCount) int {
 		return cmp.Or(cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.State, b.State))

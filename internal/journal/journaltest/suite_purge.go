@@ -154,6 +154,7 @@ var purgeCases = []testCase{
 			}, 0, 0, 3, 2, 0) // it looks at thirty
 		}
 	}},
+	{"what was numbered by a clock that was ahead goes when it is old, and nothing before", purgeAhead},
 	{"a purge that failed is repeated without harm", func(c *suite) { c.faulty(OpPurge, purgeAgain) }},
 }
 
@@ -213,4 +214,45 @@ func purgeAgain(c *suite, m Mode) {
 	c.purge(journal.KindBodies, map[Mode]int{NotPersisted: 1, Persisted: 0}[m])
 	c.has(e, eventKinds[1:]...)
 	c.purge(journal.KindIDs, 1)
+}
+
+// purgeAhead has the clock five years ahead for one event, and set back for those that follow, which go on being numbered by it.
+func purgeAhead(c *suite) {
+	const wrong = 5 * 365 * 24 * time.Hour
+	before := c.answered("before")
+	c.pass(wrong)
+	ahead := c.answered("ahead")
+	c.pass(time.Second - wrong)
+	old, other := c.answered("old"), c.answered("other", from("long"))
+	open := c.stored("open")
+	c.finish1(c.outcome(c.take1("open"), journal.Dead), true)
+	c.pass(time.Hour)
+	limit := c.now
+	c.pass(time.Second)
+	young := c.answered("young")
+	step := func(k journal.Kind, before time.Time) journal.Purge {
+		p := everyone(k, before, 10)
+		p.Sources, p.Ahead, p.Now = []string{"long"}, true, c.now
+		return p
+	}
+	for i, k := range eventKinds {
+		if p := c.purgeStep(step(k, limit.Add(-time.Hour))); p.Deleted != 0 || p.More {
+			c.Errorf("%s: %+v while nothing is old", k, p)
+		}
+		c.has(old, eventKinds[i:]...)
+		p := step(k, limit)
+		c.drain(func() journal.Purged {
+			purged := c.purgeStep(p)
+			p.After = purged.Next
+			return purged
+		}, 1, 0)
+		c.has(old, eventKinds[i+1:]...)
+	}
+	for _, e := range []*journal.Record{before, ahead, other, young} { // before is for the sweep by identifiers
+		c.has(e, eventKinds...)
+	}
+	c.has(open, journal.KindBodies, journal.KindAttempts, journal.KindIDs)
+	counts, err := c.store.Open(c.Context())
+	c.ok("Open", err)
+	c.same("open", counts, []journal.OpenCount{{Destination: "app", State: journal.Dead, Count: 1, Oldest: limit.Add(-time.Hour)}})
 }

@@ -150,6 +150,24 @@ var staleCases = []testCase{
 		c.fresh(c.entry("v1", ranked("a", 1)))
 		c.compared("v1", false)
 	}},
+	{"ranks that were numbered by a clock that was ahead are forgotten when they are old", func(c *suite) {
+		c.pass(5 * 365 * 24 * time.Hour)
+		c.entry("ahead")
+		c.pass(-5 * 365 * 24 * time.Hour)
+		c.fresh(c.entry("v9", ranked("a", 9)))
+		c.raise(c.compared("v9", false))
+		for _, want := range []int{0, 1} { // as old as what is to stay, and older
+			p := everyone(journal.KindRanks, c.now, 10)
+			p.Ahead, p.Now = true, c.now
+			if got := c.purgeStep(p); got.Deleted != want {
+				c.Fatalf("%+v, want %d", got, want)
+			}
+			c.pass(time.Hour)
+			c.purge(journal.KindRanks, 0) // by identifier none is
+		}
+		c.fresh(c.entry("v1", ranked("a", 1)))
+		c.compared("v1", false)
+	}},
 	{"ordering groups compare as well", func(c *suite) {
 		c.fresh(c.entry("v2", ranked("a", 2), of("a")), c.entry("v1", ranked("a", 1), of("a")))
 		c.raise(c.compared("v2", false))

@@ -63,7 +63,8 @@ func (s *Store) putAside(ctx context.Context, kind journal.Kind, p partition, lo
 		busy, err = s.upkeep(ctx, func(tx pgx.Tx) error {
 			var needed []int64
 			var f journal.Found
-			err := each(ctx, tx, look, []any{after, p.end, asideStep}, []any{&f.ID, &f.Source, &f.Open}, func() error {
+			var received *time.Time // which the partition says as well
+			err := each(ctx, tx, look, []any{after, p.end, asideStep}, []any{&f.ID, &f.Source, &f.Open, &received}, func() error {
 				seen++
 				after = f.ID
 				if f.Open || slices.Contains(longer, f.Source) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,8 +12,8 @@ import (
 )
 
 // Purge implements [journal.Store]. Identifiers grow with time, so ages are read off the primary keys, to
-// the millisecond. While another process purges, drops a partition, or replays, nothing is deleted. The
-// statements see everything that was committed before they began, whatever the server's default is.
+// the millisecond; see [journal.Purge.Ahead] for those of a clock that was wrong. While another process purges, drops a
+// partition, or replays, nothing is deleted. The statements see everything that was committed before they began, whatever the server's default is.
 func (s *Store) Purge(ctx context.Context, p journal.Purge) (purged journal.Purged, err error) {
 	err = s.retry(ctx, "purging "+string(p.Kind), func() error {
 		purged = journal.Purged{Next: p.After}
@@ -44,41 +45,44 @@ func (s *Store) durably(ctx context.Context, f func(tx pgx.Tx) error) error {
 func (s *Store) purge(ctx context.Context, tx pgx.Tx, p *journal.Purge) (journal.Purged, error) {
 	switch p.Kind {
 	case journal.KindRanks:
-		return s.purgeOldest(ctx, tx, p, purgeRanksSQL, journal.FirstID(p.Before))
+		after, end := p.Range()
+		return s.purgeOldest(ctx, tx, p, purgeRanksSQL, after, end, p.Ahead, p.Before)
 	case journal.KindAudits:
 		return s.purgeOldest(ctx, tx, p, purgeAuditsSQL, p.Before)
 	}
-	end, err := s.purgeEnd(ctx, tx, p)
+	after, end, err := s.purgeRange(ctx, tx, p)
 	if err != nil {
 		return journal.Purged{}, err
 	}
 	look, tables := purgeable(p.Kind)
-	found, err := rows(ctx, tx, s.in(look), []any{p.After, end, p.Look()}, func(row pgx.CollectableRow) (f journal.Found, err error) {
-		err = row.Scan(&f.ID, &f.Source, &f.Open)
+	found, err := rows(ctx, tx, s.in(look), []any{after, end, p.Look()}, func(row pgx.CollectableRow) (f journal.Found, err error) {
+		var received *time.Time
+		err = row.Scan(&f.ID, &f.Source, &f.Open, &received)
+		f.Received = orZero(received)
 		return f, err
 	})
 	if err != nil {
 		return journal.Purged{}, err
 	}
-	old, purged := p.Choose(found)
+	old, purged := p.Choose(p.Aged(found))
 	if len(old) > 0 {
 		purged.Deleted, err = s.purgeEvents(ctx, tx, tables, old)
 	}
 	return purged, err
 }
 
-// purgeEnd returns below which identifier to look. Of what has no period of its own, partitions go as a
-// whole, so only what is older than all of them is left for here.
-func (s *Store) purgeEnd(ctx context.Context, tx pgx.Tx, p *journal.Purge) (int64, error) {
-	end := journal.FirstID(p.Before)
-	if !divided(p.Kind) || !p.Others {
-		return end, nil
+// purgeRange returns between which identifiers to look. Of what has no period of its own, partitions go as a
+// whole, so only what is older than all of them is left for here, and what waits in none or in one of years to come.
+func (s *Store) purgeRange(ctx context.Context, tx pgx.Tx, p *journal.Purge) (after, end int64, err error) {
+	after, end = p.Range()
+	if !divided(p.Kind) || !p.Others || p.Ahead {
+		return after, end, nil
 	}
 	all, err := s.partitions(ctx, tx, p.Kind)
 	for _, part := range all {
 		end = min(end, part.first)
 	}
-	return end, err
+	return after, end, err
 }
 
 // purgeEvents deletes what the tables have of these events, which are sorted, and returns how many rows that
@@ -99,9 +103,9 @@ func (s *Store) purgeEvents(ctx context.Context, tx pgx.Tx, tables []string, ids
 	return n, nil
 }
 
-// purgeOldest deletes what belongs to no source, oldest first.
-func (s *Store) purgeOldest(ctx context.Context, tx pgx.Tx, p *journal.Purge, sql string, end any) (journal.Purged, error) {
-	tag, err := tx.Exec(ctx, s.in(sql), end, max(p.Limit, 0))
+// purgeOldest deletes what belongs to no source, oldest first. The first argument of the statement is its limit.
+func (s *Store) purgeOldest(ctx context.Context, tx pgx.Tx, p *journal.Purge, sql string, args ...any) (journal.Purged, error) {
+	tag, err := tx.Exec(ctx, s.in(sql), append([]any{max(p.Limit, 0)}, args...)...)
 	n := int(tag.RowsAffected())
 	return journal.Purged{Deleted: n, Next: p.After, More: n > 0 && n == p.Limit}, err
 }
@@ -129,17 +133,20 @@ func purgeable(kind journal.Kind) (look string, tables []string) {
 // decides is looked up one by one, however many the server believes there are.
 func lookSQL(ids string) string {
 	return `SELECT f.event_id, coalesce((SELECT e.source FROM {{.}}events e WHERE e.id = f.event_id), ''),
-		EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id = f.event_id)
+		EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id = f.event_id),
+		(SELECT e.received_at FROM {{.}}events e WHERE e.id = f.event_id)
 	FROM (SELECT DISTINCT event_id FROM (` + ids + `) i ORDER BY event_id LIMIT $3) f ORDER BY f.event_id`
 }
 
-// purgeRanksSQL forgets the ranks of resources that nothing was delivered of for long.
+// purgeRanksSQL forgets the ranks of resources that nothing was delivered of for long. $4: whether the event has to say how old it
+// is, in which case one that is gone is.
 const purgeRanksSQL = `DELETE FROM {{.}}newest WHERE (destination, resource) IN (
-	SELECT destination, resource FROM {{.}}newest WHERE event_id < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	SELECT destination, resource FROM {{.}}newest n WHERE event_id > $2 AND event_id < $3 AND NOT ($4::bool AND EXISTS (
+		SELECT FROM {{.}}events e WHERE e.id = n.event_id AND e.received_at >= $5::timestamptz)) LIMIT $1 FOR UPDATE SKIP LOCKED)`
 
 // purgeAuditsSQL forgets what operators did. Numbers grow with time.
 const purgeAuditsSQL = `DELETE FROM {{.}}audits WHERE id IN (
-	SELECT id FROM {{.}}audits WHERE at < $1::timestamptz ORDER BY id LIMIT $2)`
+	SELECT id FROM {{.}}audits WHERE at < $2::timestamptz ORDER BY id LIMIT $1)`
 
 // tryPurge reports whether nobody else is purging this schema or replaying in it. If so nobody can until the
 // transaction ends, which works behind a pooler as well.

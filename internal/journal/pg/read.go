@@ -261,15 +261,17 @@ func (s *Store) attempts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.At
 	return attempts, err
 }
 
-const openByDestinationSQL = `SELECT destination, state, count(*), min(event_id)
-	FROM {{.}}deliveries GROUP BY destination, state ORDER BY destination, state`
+const openByDestinationSQL = `SELECT o.destination, o.state, o.n, o.oldest, e.received_at
+	FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest FROM {{.}}deliveries GROUP BY destination, state) o
+	LEFT JOIN {{.}}events e ON e.id = o.oldest ORDER BY o.destination, o.state`
 
 // Open implements [journal.Store].
 func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	open, err := rows(ctx, s.pool, s.in(openByDestinationSQL), nil, func(row pgx.CollectableRow) (c journal.OpenCount, err error) {
 		var oldest int64
-		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest)
-		c.Oldest = journal.IDTime(oldest)
+		var received *time.Time
+		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest, &received)
+		c.Oldest = journal.AcceptedAt(oldest, orZero(received))
 		return c, err
 	})
 	return open, failed("counting open work", err)

@@ -148,6 +148,71 @@ func TestLastID(t *testing.T) {
 	last(accept(t, s, "evt_1"))
 }
 
+// One event comes while the clock is five years ahead. What comes after it was set back, and after a restart, is delivered after it,
+// is as old as it was received, and is forgotten in its time.
+func TestClockThatWasAhead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	s := open(t, path)
+	now := time.Now().Truncate(time.Millisecond)
+	numbers := journal.NewIDs(0, 0)
+	store := func(key string, at time.Time) int64 {
+		t.Helper()
+		e := entry(key)
+		e.ID, e.ReceivedAt, e.Hold = numbers.Next(at), at, nil
+		return acceptEntry(t, s, e)
+	}
+	oldest := func(want time.Time) {
+		t.Helper()
+		open, err := s.Open(t.Context())
+		if err != nil || len(open) != 1 || !open[0].Oldest.Equal(want) {
+			t.Fatalf("open: %+v, %v; want it to be from %v", open, err, want)
+		}
+	}
+	finish := func(event int64) {
+		t.Helper()
+		work, err := s.Take(t.Context(), time.Now(), time.Now().Add(time.Hour), journal.Wanted{Deliveries: 1})
+		if err != nil || len(work) != 1 || work[0].EventID != event {
+			t.Fatalf("taken: %+v, %v; want %d", work, err, event)
+		}
+		if _, err := s.Finish(t.Context(), []journal.Outcome{{Held: work[0].Held, State: journal.Done, Started: now}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := store("ahead", now.AddDate(5, 0, 0))
+	oldest(now.AddDate(5, 0, 0)) // which tells that a clock was ahead
+	finish(first)
+	second := store("set back", now)
+	oldest(now)
+	s.Close()
+	s = open(t, path)
+	last, err := s.LastID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers = journal.NewIDs(0, last)
+	third := store("restarted", now.Add(time.Minute))
+	if first >= second || second >= third {
+		t.Fatalf("numbered %d, %d, %d", first, second, third)
+	}
+	oldest(now)
+	finish(second)
+	oldest(now.Add(time.Minute))
+	finish(third)
+	then := now.AddDate(0, 0, 8)
+	p := journal.Purge{Kind: journal.KindBodies, Before: then.AddDate(0, 0, -7), Others: true, Limit: 10}
+	for ahead, want := range map[bool]int{false: 0, true: 2} {
+		p.Ahead, p.Now = ahead, then
+		if purged, err := s.Purge(t.Context(), p); err != nil || purged.Deleted != want || purged.More {
+			t.Errorf("purged (ahead: %t): %+v, %v; want %d", ahead, purged, err, want)
+		}
+	}
+	for id, want := range map[int64]bool{first: true, second: false, third: false} {
+		if h, err := s.History(t.Context(), id); err != nil || h.HasBody != want {
+			t.Errorf("%d has its body: %+v, %v; want %t", id, h, err, want)
+		}
+	}
+}
+
 // TestLogStaysBounded writes ten times as much as the write-ahead log may hold, as fast as it can.
 func TestLogStaysBounded(t *testing.T) {
 	const size, body = 1 << 20, 64 << 10

@@ -249,12 +249,18 @@ func (s *Store) attempts(ctx context.Context, db reader, id int64) ([]journal.At
 
 // Open implements [journal.Store].
 func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
-	const text = `SELECT destination, state, count(*), min(event_id) FROM {{.}}deliveries
-		GROUP BY destination, state ORDER BY destination, state`
+	const text = `SELECT o.destination, o.state, o.n, o.oldest, e.received_at
+		FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest FROM {{.}}deliveries GROUP BY destination, state) o
+		LEFT JOIN {{.}}events e ON e.id = o.oldest ORDER BY o.destination, o.state`
 	open, err := rows(ctx, s.readers, s.in(text), nil, func(row scanner) (c journal.OpenCount, err error) {
 		var oldest int64
-		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest)
-		c.Oldest = journal.IDTime(oldest)
+		var micro sql.NullInt64
+		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest, &micro)
+		var received time.Time
+		if micro.Valid {
+			received = time.UnixMicro(micro.Int64)
+		}
+		c.Oldest = journal.AcceptedAt(oldest, received)
 		return c, err
 	})
 	return open, failed("counting open work", err)
