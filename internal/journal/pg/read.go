@@ -261,9 +261,9 @@ func (s *Store) attempts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.At
 	return attempts, err
 }
 
-const openByDestinationSQL = `SELECT o.destination, o.state, o.n, o.oldest, e.received_at
+const openByDestinationSQL = `SELECT destination, state, n, oldest, (SELECT e.received_at FROM {{.}}events e WHERE e.id = oldest)
 	FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest FROM {{.}}deliveries GROUP BY destination, state) o
-	LEFT JOIN {{.}}events e ON e.id = o.oldest ORDER BY o.destination, o.state`
+	ORDER BY destination, state`
 
 // Open implements [journal.Store].
 func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {

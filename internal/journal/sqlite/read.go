@@ -249,9 +249,9 @@ func (s *Store) attempts(ctx context.Context, db reader, id int64) ([]journal.At
 
 // Open implements [journal.Store].
 func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
-	const text = `SELECT o.destination, o.state, o.n, o.oldest, e.received_at
-		FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest FROM {{.}}deliveries GROUP BY destination, state) o
-		LEFT JOIN {{.}}events e ON e.id = o.oldest ORDER BY o.destination, o.state`
+	const text = `SELECT destination, state, n, oldest, (SELECT e.received_at FROM {{.}}events e WHERE e.id = oldest)
+		FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest FROM {{.}}deliveries GROUP BY destination, state)
+		ORDER BY destination, state`
 	open, err := rows(ctx, s.readers, s.in(text), nil, func(row scanner) (c journal.OpenCount, err error) {
 		var oldest int64
 		var micro sql.NullInt64
