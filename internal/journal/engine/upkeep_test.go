@@ -169,6 +169,8 @@ func TestJanitor_clockThatWasAhead(t *testing.T) {
 		first := accept("ahead")
 		ahead.Store(0)
 		second := accept("set back")
+		stuck := r.accept(entry("stuck")).ID
+		open := r.receive()
 		sleep(time.Hour)
 		r.wantLog(1, "a clock was ahead")
 		if r.left(second) != "id body attempts" {
@@ -181,6 +183,11 @@ func TestJanitor_clockThatWasAhead(t *testing.T) {
 		sleep(6 * time.Hour)
 		if r.left(second) != "" {
 			t.Errorf("%q is left in the end", r.left(second))
+		}
+		r.finish(open, journal.Done, time.Time{}) // sweeps have passed it, and begin anew within a day
+		sleep(25 * time.Hour)
+		if r.left(stuck) != "" {
+			t.Errorf("%q is left of what was open", r.left(stuck))
 		}
 		r.wantLog(1, "a clock was ahead")
 		p.mu.Lock()

@@ -76,6 +76,27 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
+// What was numbered by a clock that was ahead is in no partition that goes, and is deleted when it is as old as it was received.
+func TestClockThatWasAhead(t *testing.T) {
+	c := newCalendar(t)
+	c.ensurePartitions()
+	c.now = noon.AddDate(5, 0, 0)
+	c.ensurePartitions()
+	ahead := c.done("billing", "ahead")
+	c.now = noon
+	old := c.done("billing", "old")
+	c.now = noon.Add(8 * day)
+	c.ensurePartitions()
+	c.drop()
+	p := journal.Purge{Kind: journal.KindBodies, Before: c.now.Add(-7 * day), Others: true, Limit: 10, Ahead: true, Now: c.now}
+	if purged, err := c.store.Purge(t.Context(), p); err != nil || purged.Deleted != 1 || purged.More {
+		t.Errorf("purged %+v, %v", purged, err)
+	}
+	if n := c.count(`SELECT count(*) FROM hookonce.bodies`); n != 1 || c.in("bodies", ahead.ID) == "" || old.ID < ahead.ID {
+		t.Errorf("%d bodies are left; %d came after %d", n, old.ID, ahead.ID)
+	}
+}
+
 // What operators are told to do about a large default partition saves the server the look through it.
 func TestDefaultPartitionIsNotReadWithoutNeed(t *testing.T) {
 	c := newCalendar(t)
