@@ -68,8 +68,6 @@ type Options struct {
 	Now func() time.Time
 	// Logger receives what operators need to know.
 	Logger *slog.Logger
-	// Registerer receives the metrics. Nil: they are kept but not registered.
-	Registerer prometheus.Registerer
 }
 
 // Cells is a cell among others. Its methods are safe for concurrent use.
@@ -93,15 +91,22 @@ type Cells struct {
 	shares   map[string]*share // of room, by cell
 }
 
-// Open reads the maps of the store, and introduces that of the configuration if it is the next one. Errors wrap
-// [ErrConflict] or [ErrHasEvents] where the configured map cannot be, or are the store's.
+// Open reads the maps of the store, and introduces that of the configuration if it is the next one.
+// Errors wrap [ErrConflict] or [ErrHasEvents] where the configured map cannot be, or are the
+// store's. It may be called again after one.
 func Open(ctx context.Context, o Options) (*Cells, error) {
 	c, err := read(ctx, o)
+	if err == nil {
+		err = c.Configure(ctx, o.Configured)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return c, c.Configure(ctx, o.Configured)
+	return c, nil
 }
+
+// Register shows the metrics, which are kept from the beginning.
+func (c *Cells) Register(r prometheus.Registerer) error { return c.metrics.register(r) }
 
 // read returns a cell with the maps of its store.
 func read(ctx context.Context, o Options) (*Cells, error) {
@@ -110,9 +115,6 @@ func read(ctx context.Context, o Options) (*Cells, error) {
 	c.server = callmux.NewServer(c.serveCall)
 	c.Fit(o.MaxBody)
 	c.metrics = newMetrics()
-	if err := c.metrics.register(o.Registerer); err != nil {
-		return nil, err
-	}
 	c.state.Store(&state{chain: new(Chain)})
 	if err := CheckName(ctx, o.Store, o.Self); err != nil {
 		return nil, err

@@ -46,9 +46,6 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) register(r prometheus.Registerer) error {
-	if r == nil {
-		return nil
-	}
 	for _, c := range []prometheus.Collector{m.number, m.old, m.up, m.events, m.seconds, m.asked, m.conflicts} {
 		if err := r.Register(c); err != nil {
 			return err

@@ -120,21 +120,26 @@ func (g *Gateway) listenCells(p *plan) (err error) {
 // errNoCells says that a store has no cells.
 var errNoCells = errors.New("cells need a store on Postgres")
 
-// openCells reads the maps of the store, and introduces that of the configuration.
-func (g *Gateway) openCells(ctx context.Context, p *plan) (err error) {
+// openCells reads the maps of the store, and introduces that of the configuration. It returns nil
+// if there are no cells.
+func (g *Gateway) openCells(ctx context.Context, p *plan, s *journalStore) (*cells.Cells, error) {
 	if p.cell.name == "" {
-		return g.store.withoutCells(ctx)
+		return nil, s.withoutCells(ctx)
 	}
-	o, err := p.cellOptions(g.store, g.journal.Known, g.opt)
+	known := func(ctx context.Context, source string, keys []string) (map[string]journal.Known, error) {
+		return g.journal.Known(ctx, source, keys) // which begins when it is known whose the store is
+	}
+	o, err := p.cellOptions(s, known, g.opt)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.Remembered = func(source string) time.Duration { return g.wired.Load().cell.remembered[source] }
-	o.Peers, o.Registerer, o.Peer = cellPeers{g}, g.opt.Registry, g.cells.peer
-	if g.cells.Cells, err = cells.Open(ctx, o); err != nil {
-		return fmt.Errorf("cells: %w", err)
+	o.Peers, o.Peer = cellPeers{g}, g.cells.peer
+	own, err := cells.Open(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("cells: %w", err)
 	}
-	return nil
+	return own, nil
 }
 
 // withoutCells refuses a store that is a cell's to whoever knows of none.

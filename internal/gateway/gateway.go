@@ -164,21 +164,41 @@ func (g *Gateway) start(ctx context.Context, cfg *config.Config) (err error) {
 	if wired.watching.any() {
 		return g.openOrLater(ctx, wired)
 	}
+	if err := g.enter(ctx, wired); err != nil {
+		return err
+	}
+	return g.open(ctx, wired)
+}
+
+// enter opens the store and asks it all that a start asks, before anything begins that cannot begin
+// twice. After an error nothing of it is left, and it may be called again.
+func (g *Gateway) enter(ctx context.Context, wired *wiring) error {
 	s, ids, err := openStore(ctx, wired.store, g.opt)
 	if err != nil {
 		return err
 	}
-	return g.open(ctx, wired, s, ids)
+	own, err := g.openCells(ctx, &wired.plan, s)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	j, err := engine.New(s, g.journalOptions(s, ids, wired))
+	if err != nil {
+		return errors.Join(explain(wired.store.Store, fmt.Errorf("the journal could not be started: %w", err)), s.Close())
+	}
+	g.store, g.journal, g.cells.Cells = s, j, own
+	return nil
 }
 
-// open fills in what needs the store, and begins to serve, or to serve all.
-func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids *journal.IDs) (err error) {
-	g.store = s
-	if s.standing != nil && g.observing.store != nil {
-		g.observing.store.Guard(s.standing)
+// open fills in what needs the store, and begins to serve, or to serve all. It asks the store
+// nothing that it has to know.
+func (g *Gateway) open(ctx context.Context, wired *wiring) (err error) {
+	if g.store.standing != nil && g.observing.store != nil {
+		g.observing.store.Guard(g.store.standing)
 	}
-	if g.journal, err = engine.New(g.store, g.journalOptions(ids, wired)); err != nil {
-		return explain(wired.store.Store, fmt.Errorf("the journal could not be started: %w", err))
+	if g.cells.Cells != nil {
+		if err = g.cells.Register(g.opt.Registry); err != nil {
+			return err
+		}
 	}
 	if g.deliver, err = deliver.New(g.deliverOptions(wired)); err != nil {
 		return err
@@ -190,9 +210,6 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 	g.deliver.Start()
 	g.tally.begin(g.store)
 	g.fleet.join(g.opt, g.store, g.targets)
-	if err = g.openCells(ctx, &wired.plan); err != nil {
-		return err
-	}
 	g.handler = g.ingestHandler(wired)
 	g.ingest.storing = g.handler.Storing
 	g.tellMemory(&wired.plan)
@@ -219,10 +236,10 @@ func (g *Gateway) open(ctx context.Context, wired *wiring, s *journalStore, ids 
 func (g *Gateway) openOrLater(ctx context.Context, wired *wiring) error {
 	short, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	s, ids, err := openStore(short, wired.store, g.opt)
+	err := g.enter(short, wired)
 	switch {
 	case err == nil:
-		return g.open(ctx, wired, s, ids)
+		return g.open(ctx, wired)
 	case ctx.Err() != nil || !passes(err):
 		return err
 	}
@@ -242,11 +259,10 @@ func (g *Gateway) openLater(wired *wiring, cause error) {
 	go func() {
 		defer close(g.opening.done)
 		defer early.Close()
-		s, ids := g.awaitStore(ctx, wired.store)
-		if s == nil {
+		if !g.awaitStore(ctx, wired) {
 			return
 		}
-		if err := g.open(ctx, wired, s, ids); err != nil {
+		if err := g.open(ctx, wired); err != nil {
 			g.failed <- err
 			return
 		}
@@ -254,8 +270,10 @@ func (g *Gateway) openLater(wired *wiring, cause error) {
 	}()
 }
 
-// awaitStore opens the store as soon as it can be. It returns nil when ctx ends.
-func (g *Gateway) awaitStore(ctx context.Context, in storePlan) (*journalStore, *journal.IDs) {
+// awaitStore enters the store as soon as that can be done, and again if it fails half way: a
+// database that has just come back may be gone at the next question. It reports false when ctx
+// ends.
+func (g *Gateway) awaitStore(ctx context.Context, wired *wiring) bool {
 	again := time.NewTicker(openAgain)
 	defer again.Stop()
 	said := ""
@@ -263,11 +281,11 @@ func (g *Gateway) awaitStore(ctx context.Context, in storePlan) (*journalStore, 
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return nil, nil
+			return false
 		}
-		s, ids, err := openStore(ctx, in, g.opt)
+		err := g.enter(ctx, wired)
 		if err == nil {
-			return s, ids
+			return true
 		}
 		if text := err.Error(); text != said && ctx.Err() == nil {
 			said = text
@@ -276,9 +294,9 @@ func (g *Gateway) awaitStore(ctx context.Context, in storePlan) (*journalStore, 
 	}
 }
 
-func (g *Gateway) journalOptions(ids *journal.IDs, w *wiring) engine.Options {
+func (g *Gateway) journalOptions(s *journalStore, ids *journal.IDs, w *wiring) engine.Options {
 	o := w.journal
-	o.Notifier, o.Partitions, o.IDs = g.store.notifier, g.store.partitions, ids
+	o.Notifier, o.Partitions, o.IDs = s.notifier, s.partitions, ids
 	o.Now, o.Logger, o.Registerer, o.Tally = g.opt.Now, g.opt.Logger, g.opt.Registry, g.tally.Registry
 	return o
 }

@@ -4,13 +4,16 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -19,10 +22,14 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/observe"
+	"github.com/hookonce/hookonce/internal/testserver/cutproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
@@ -376,6 +383,104 @@ func TestObserveStartsWithoutTheStore(t *testing.T) {
 	}
 	if res, text := get(t, c, g, "/api/v1/events"); res.StatusCode != 200 {
 		t.Errorf("the API answers %d %s", res.StatusCode, text)
+	}
+}
+
+// lineByLine is called with the message of every line of a log, by whoever writes it, who waits for
+// it.
+type lineByLine func(message string)
+
+func (l lineByLine) Enabled(context.Context, slog.Level) bool         { return true }
+func (l lineByLine) Handle(_ context.Context, line slog.Record) error { l(line.Message); return nil }
+func (l lineByLine) WithAttrs([]slog.Attr) slog.Handler               { return l }
+func (l lineByLine) WithGroup(string) slog.Handler                    { return l }
+
+// A database that answers again, and is gone at the next question, keeps no observed application
+// from being served: the start goes on at the next try, with nothing left of the one that failed.
+func TestObserveStartsAtTheNextTry(t *testing.T) {
+	t.Parallel()
+	for name, question := range map[string]string{
+		"whose it is":    "coalesce((SELECT cell FROM",
+		"what is paused": "SELECT destination, paused_at, paused_by, reason FROM",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn, err := url.Parse(pgtest.DSN(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy := cutproxy.New(t, dsn.Host, testdb.Messages)
+			dsn.Host = proxy.Addr()
+			app := newSink(t)
+			cfg := observed(config.Store{Driver: config.Postgres, DSN: dsn.String()}, app.URL)
+			cfg.Sources = append(cfg.Sources, source("mail", app.URL))
+			asks := func(message []byte) bool { return message[0] == 'P' && bytes.Contains(message, []byte(question)) }
+			failed, again := make(chan struct{}), make(chan struct{})
+			heldUp := sync.OnceFunc(func() { close(failed); <-again })
+			o := Options{Logger: slog.New(lineByLine(func(message string) {
+				switch {
+				case strings.HasPrefix(message, "gateway: the store is away"): // since it was asked at the start
+					proxy.Fail(asks, false)
+				case strings.HasPrefix(message, "gateway: the store cannot be opened"): // at the next try either
+					heldUp()
+				}
+			}))}
+			proxy.Fail(asks, false)
+			g, err := Start(t.Context(), cfg, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { closeNow(t, g) })
+			goOn := sync.OnceFunc(func() { close(again) })
+			t.Cleanup(goOn)
+			select {
+			case <-failed:
+			case err := <-g.failed:
+				t.Fatal(err)
+			case <-time.After(patience):
+				t.Fatal("the store was not asked again")
+			}
+			c := client(t)
+			if r, err := post(t, c, g, cfg.Sources[0], event("meanwhile")); err != nil || r.status != 200 || app.count() != 1 {
+				t.Errorf("observed: %+v, %v, and the application got %d", r, err, app.count())
+			}
+			if r, err := postOnce(t, c, g, cfg.Sources[1], event("mail")); err != nil || r.status != 503 || r.retry == "" {
+				t.Errorf("not observed: %+v, %v, want a retryable 503", r, err)
+			}
+			goOn()
+			if r := insist(t, c, g, cfg.Sources[1], event("mail")); r.verdict != "accepted" {
+				t.Errorf("not observed, with the store: %+v", r)
+			}
+			if r, err := post(t, c, g, cfg.Sources[0], event("later")); err != nil || r.status != 200 {
+				t.Errorf("observed, with the store: %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+// What a database may answer otherwise a moment later is waited for; what somebody has to correct
+// stops a start.
+func TestPasses(t *testing.T) {
+	for err, want := range map[error]bool{
+		io.ErrUnexpectedEOF:            true,
+		context.DeadlineExceeded:       true,
+		&pgconn.PgError{Code: "57P03"}: true,  // it is starting up
+		&pgconn.PgError{Code: "57014"}: true,  // its statement_timeout
+		&pgconn.PgError{Code: "53300"}: true,  // too many connections
+		&pgconn.PgError{Code: "55P03"}: true,  // others hold the lock, as when a map of cells is introduced
+		&pgconn.PgError{Code: "40P01"}: true,  // a deadlock
+		&pgconn.PgError{Code: "42501"}: false, // no right
+		&pgconn.PgError{Code: "3D000"}: false, // no such database
+		hookonce.ErrSchemaNewer:        false,
+		errNoCells:                     false,
+		cells.ErrNotThisCell:           false,
+		cells.ErrConflict:              false,
+		cells.ErrFirstMap:              false,
+		cells.ErrHasEvents:             false,
+	} {
+		if got := passes(explain(config.Store{}, fmt.Errorf("cells: %w", err))); got != want {
+			t.Errorf("%v passes: %v, want %v", err, got, want)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
@@ -46,13 +48,19 @@ func passes(err error) bool {
 	var refused *pgconn.PgError
 	switch {
 	case errors.Is(err, hookonce.ErrSchemaNewer), errors.Is(err, hookonce.ErrSchemaMissing), errors.As(err, &parse),
-		errors.Is(err, sqlite.ErrInUse), errors.Is(err, sqlitefile.ErrUnsafe), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		errors.Is(err, sqlite.ErrInUse), errors.Is(err, sqlitefile.ErrUnsafe), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission),
+		errors.Is(err, errNoCells), errors.Is(err, cells.ErrNotThisCell), errors.Is(err, cells.ErrConflict), errors.Is(err, cells.ErrFirstMap), errors.Is(err, cells.ErrHasEvents):
 		return false
 	case errors.As(err, &refused):
-		return strings.HasPrefix(refused.Code, "57P") || strings.HasPrefix(refused.Code, "08") || strings.HasPrefix(refused.Code, "53") // shut down, no connection, no resources
+		return slices.ContainsFunc(passing, func(code string) bool { return strings.HasPrefix(refused.Code, code) })
 	}
 	return true
 }
+
+// passing are the beginnings of what PostgreSQL answers while it cannot do what it is asked for,
+// and could: it is going down or the statement took too long, there is no connection, there are no
+// resources, others hold what is needed, or were given way to.
+var passing = []string{"57", "08", "53", "55P03", "40001", "40P01"}
 
 // earlyIngest serves sources that are observed.
 func earlyIngest(o observers) http.Handler {

@@ -51,21 +51,22 @@ type Engine struct {
 	result   error // of Close
 }
 
-// New starts an engine on store, which stays the caller's to close. It first calls [journal.Worker.Orphans], so
-// that work of a process that died begins again at once. Errors: bad options, metrics that are
-// registered already, or what the store said.
+// New starts an engine on store, which stays the caller's to close. It first calls
+// [journal.Worker.Orphans], so that work of a process that died begins again at once. Errors: bad
+// options, metrics that are registered already, or what the store said. After the last nothing is
+// registered, and New may be called again.
 func New(store journal.Store, opt Options) (*Engine, error) {
 	if err := opt.validate(); err != nil {
 		return nil, err
 	}
 	e := build(store, opt)
-	if err := e.metrics.register(opt.Registerer, e); err != nil {
-		e.cancel()
-		return nil, fmt.Errorf("journal: %w", err)
-	}
 	if err := e.adopt(); err != nil {
 		e.cancel()
 		return nil, err
+	}
+	if err := e.metrics.register(opt.Registerer, e); err != nil {
+		e.cancel()
+		return nil, fmt.Errorf("journal: %w", err)
 	}
 	if opt.Partitions != nil {
 		e.upkeep.ensurePartitions() // before anything is stored beside them

@@ -38,11 +38,20 @@ func TestNew_requiresItsOptions(t *testing.T) {
 	}
 }
 
+// A store that fails leaves nothing behind that a second try would find in its way.
 func TestNew_failsWithTheStore(t *testing.T) {
 	store := journaltest.NewFaulty(journaltest.NewMemory())
+	opt := journaltest.Options(engine.Options{Registerer: prometheus.NewRegistry()})
 	store.Fail(journaltest.OpOrphans, 1, journaltest.NotPersisted)
-	if _, err := engine.New(store, journaltest.Options(engine.Options{})); !errors.Is(err, journaltest.ErrInjected) {
+	if _, err := engine.New(store, opt); !errors.Is(err, journaltest.ErrInjected) {
 		t.Errorf("got %v, want the store's error", err)
+	}
+	j, err := engine.New(store, opt)
+	if err != nil {
+		t.Fatalf("again: %v", err)
+	}
+	if err := j.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
