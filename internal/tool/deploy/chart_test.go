@@ -3,13 +3,18 @@ package deploy
 import (
 	"bufio"
 	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"io"
 	"maps"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -247,6 +252,9 @@ func TestChartRefuses(t *testing.T) {
 		"two gateways on one file":  {`{store: {postgres: {secret: ""}, sqlite: {enabled: true}}}`, "set replicas to 1, or use store.postgres"},
 		"two configurations":        {`{existingConfigMap: mine}`, "and not both"},
 		"a setting of the chart's":  {`{config: {admin: "127.0.0.1:8081"}}`, "config.admin: the chart sets it"},
+		"a port of their own":       {`{config: {cell_listen: "0.0.0.0:9444"}}`, "config.cell_listen: the chart sets it"},
+		"a cell on a file":          {`{config: {cell: eu}, replicas: 1, store: {postgres: {secret: ""}, sqlite: {enabled: true}}}`, "config.cell: cells need a database each"},
+		"what the chart can see":    {`{existingConfig: {adminTLS: true}}`, "existingConfig: it is for existingConfigMap"},
 		"no admin tokens":           {`{config: {admin_tokens: null}}`, "config.admin_tokens"},
 		"a secret of a source":      {`{config: {sources: [{name: a, secrets: ["whsec_fake"]}]}}`, "config.sources[0].secrets[0]: this is the secret itself"},
 		"a secret with a date":      {`{config: {sources: [{name: a, secrets: [{secret: whsec_fake, until: 2026-12-01T00:00:00Z}]}]}}`, "config.sources[0].secrets[0].secret: this is the secret itself"},
@@ -284,19 +292,177 @@ func TestChartWithoutConfiguration(t *testing.T) {
 
 // The configuration that a pod gets is one that the gateway takes, with the variables that the pod sets.
 func TestChartConfigIsTaken(t *testing.T) {
+	for name, values := range map[string][]string{"plain": {onPostgres}, "with TLS, among cells": {onPostgres, overTLS, amongCells}} {
+		t.Run(name, func(t *testing.T) {
+			o := mustRender(t, values...)
+			dir := t.TempDir()
+			cert, key := certificate(t)
+			for name, text := range map[string][]byte{"stripe": []byte("a-fake-secret-of-stripe"), "prometheus": []byte("a-fake-secret-of-prometheus"), "admin.crt": cert, "admin.key": key} {
+				if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			text := strings.ReplaceAll(o.configMap.Data["hookonce.yaml"], "/run/secrets/hookonce/", dir+"/")
+			var env []string
+			for name, value := range variables(&o.deployment.Spec.Template.Spec.Containers[0]) {
+				env = append(env, name+"="+value)
+			}
+			checkConfig(t, []byte(text), append(env, "HOOKONCE_STORE=postgres://hookonce@db.internal/hookonce"))
+		})
+	}
+}
+
+// certificate returns one that is made for tests, and its key.
+func certificate(t *testing.T) (cert, key []byte) {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(nil)
+	srv.StartTLS()
+	defer srv.Close()
+	private, err := x509.MarshalPKCS8PrivateKey(srv.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+}
+
+// overTLS has the admin listener speak HTTPS, with a certificate from a Secret, and amongCells has
+// the gateway be one of two cells.
+const (
+	overTLS = `
+secrets:
+  - {name: stripe, secret: stripe, key: webhook-secret}
+  - {name: prometheus, secret: hookonce-admin, key: prometheus}
+  - {name: admin.crt, secret: hookonce-admin-tls, key: tls.crt}
+  - {name: admin.key, secret: hookonce-admin-tls, key: tls.key}
+config:
+  admin_tls: {cert: /run/secrets/hookonce/admin.crt, key: /run/secrets/hookonce/admin.key}
+`
+	amongCells = `
+config:
+  cell: eu
+  cells_map: 1
+  cells:
+    - {name: eu, url: "https://hooks-eu.internal:8444", weight: 1}
+    - {name: us, url: "https://hooks-us.internal:8444", weight: 0}
+  cell_tls: {cert: /run/secrets/hookonce/admin.crt, key: /run/secrets/hookonce/admin.key, ca: /run/secrets/hookonce/admin.crt}
+`
+	monitored = `serviceMonitor: {enabled: true, token: {secret: hookonce-admin, key: prometheus}}`
+)
+
+// Where the admin listener speaks HTTPS, so does all that asks it: probes, commands in the pod, and
+// Prometheus, which checks the certificate unless somebody said that it must not.
+func TestChartAdminTLS(t *testing.T) {
+	before, _, _ := strings.Cut(onPostgres, "config:")
+	for name, tt := range map[string]struct {
+		values           []string
+		https, unchecked bool
+		ca, serverName   string
+	}{
+		"none":                     {values: []string{onPostgres}},
+		"in the configuration":     {values: []string{onPostgres, overTLS}, https: true, serverName: "shop-hookonce-admin.webhooks.svc"},
+		"in a ConfigMap of theirs": {values: []string{before, `{existingConfigMap: mine, existingConfig: {adminTLS: true}}`}, https: true, serverName: "shop-hookonce-admin.webhooks.svc"},
+		"of a CA": {values: []string{onPostgres, overTLS, `serviceMonitor: {tls: {ca: {secret: hookonce-admin-tls}, serverName: admin.internal}}`},
+			https: true, ca: "hookonce-admin-tls ca.crt", serverName: "admin.internal"},
+		"of nobody": {values: []string{onPostgres, overTLS, `serviceMonitor: {tls: {insecureSkipVerify: true}}`}, https: true, unchecked: true, serverName: "shop-hookonce-admin.webhooks.svc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := mustRender(t, append(tt.values, monitored)...)
+			gateway := &o.deployment.Spec.Template.Spec.Containers[0]
+			speaks, asked := core.URISchemeHTTP, ""
+			if tt.https {
+				speaks, asked = core.URISchemeHTTPS, "https://127.0.0.1:8081"
+			}
+			for of, probe := range map[string]*core.Probe{"start": gateway.StartupProbe, "liveness": gateway.LivenessProbe, "readiness": gateway.ReadinessProbe} {
+				if probe.HTTPGet.Scheme != speaks {
+					t.Errorf("the probe of its %s speaks %q, want %q", of, probe.HTTPGet.Scheme, speaks)
+				}
+			}
+			if at := variables(gateway)["HOOKONCE_ADMIN_URL"]; at != asked {
+				t.Errorf("commands in the pod ask %q, want %q", at, asked)
+			}
+			e := o.monitor.Spec.Endpoints[0]
+			if got, want := e.Scheme.String(), strings.ToLower(string(speaks)); got != want {
+				t.Errorf("Prometheus speaks %q, want %q", got, want)
+			}
+			if !tt.https {
+				if e.TLSConfig != nil {
+					t.Errorf("Prometheus checks %+v, and there is no certificate", e.TLSConfig)
+				}
+				return
+			}
+			ca := ""
+			if s := e.TLSConfig.CA.Secret; s != nil {
+				ca = s.Name + " " + s.Key
+			}
+			if *e.TLSConfig.ServerName != tt.serverName || *e.TLSConfig.InsecureSkipVerify != tt.unchecked || ca != tt.ca {
+				t.Errorf("Prometheus wants a certificate for %q of the CA %q, and takes any: %v", *e.TLSConfig.ServerName, ca, *e.TLSConfig.InsecureSkipVerify)
+			}
+		})
+	}
+}
+
+// Other cells reach a gateway: it listens, the network lets them in, and a service leads to it.
+// Without cells there is none of it.
+func TestChartAmongCells(t *testing.T) {
+	before, _, _ := strings.Cut(onPostgres, "config:")
+	const from = `{networkPolicy: {cellsFrom: [{ipBlock: {cidr: 10.0.0.0/8}}]}}`
+	for name, values := range map[string][]string{
+		"in the configuration":     {onPostgres, amongCells, from},
+		"in a ConfigMap of theirs": {before, `{existingConfigMap: mine, existingConfig: {cell: true}}`, from},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := mustRender(t, values...)
+			gateway := &o.deployment.Spec.Template.Spec.Containers[0]
+			_, port, _ := strings.Cut(variables(gateway)["HOOKONCE_CELL_LISTEN"], "0.0.0.0:")
+			var open string
+			for _, p := range gateway.Ports {
+				if p.Name == "cells" {
+					open = strconv.Itoa(int(p.ContainerPort))
+				}
+			}
+			if port == "" || open != port {
+				t.Errorf("it listens on port %q, and %q is called cells", port, open)
+			}
+			if in := o.network.Spec.Ingress; len(in) != 2 || in[1].Ports[0].Port.String() != "cells" || in[1].From[0].IPBlock.CIDR != "10.0.0.0/8" {
+				t.Errorf("the network lets in %+v", in)
+			}
+			i := slices.IndexFunc(o.services, func(s core.Service) bool { return s.Name == "shop-hookonce-cells" })
+			if i < 0 {
+				t.Fatalf("no service of %+v is for cells", o.services)
+			}
+			if p := o.services[i].Spec.Ports[0]; p.TargetPort.String() != "cells" || strconv.Itoa(int(p.Port)) != port || !maps.Equal(o.services[i].Spec.Selector, o.deployment.Spec.Selector.MatchLabels) {
+				t.Errorf("the service for cells leads to %+v", o.services[i].Spec)
+			}
+		})
+	}
 	o := mustRender(t, onPostgres)
-	dir := t.TempDir()
-	for _, name := range []string{"stripe", "prometheus"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("a-fake-secret-of-"+name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if gateway := &o.deployment.Spec.Template.Spec.Containers[0]; len(o.services) != 2 || len(gateway.Ports) != 2 || variables(gateway)["HOOKONCE_CELL_LISTEN"] != "" {
+		t.Errorf("without cells there is a port for them: %+v, %+v", o.services, gateway.Ports)
 	}
-	text := strings.ReplaceAll(o.configMap.Data["hookonce.yaml"], "/run/secrets/hookonce/", dir+"/")
-	var env []string
-	for name, value := range variables(&o.deployment.Spec.Template.Spec.Containers[0]) {
-		env = append(env, name+"="+value)
+}
+
+// Strangers bring a gateway to what docs/security.md says, and no further: a pod is not killed for
+// that.
+func TestChartMemory(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	checkConfig(t, []byte(text), append(env, "HOOKONCE_STORE=postgres://hookonce@db.internal/hookonce"))
+	figure := regexp.MustCompile(`(?m)^\| all of it, as the system sees it \| (\d+) MiB \|`).FindSubmatch(page)
+	if figure == nil {
+		t.Fatal("docs/security.md does not say any more what a process takes at most")
+	}
+	most, err := strconv.ParseInt(string(figure[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := mustRender(t, onPostgres).deployment.Spec.Template.Spec.Containers[0].Resources
+	if limit := of.Limits.Memory().Value(); limit < most<<20 {
+		t.Errorf("a pod is killed at %d MiB, and strangers bring it to %d", limit>>20, most)
+	}
+	if of.Requests.Memory().Cmp(*of.Limits.Memory()) > 0 {
+		t.Errorf("a pod asks for %v, and may have %v", of.Requests.Memory(), of.Limits.Memory())
+	}
 }
 
 func variables(c *core.Container) map[string]string {
