@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -38,6 +40,43 @@ func TestStatusReady(t *testing.T) {
 				t.Errorf("exit status %d, %q, %q", status, out.String(), errs.String())
 			}
 		})
+	}
+}
+
+// A health check of a gateway with admin_tls needs no CA where it asks its own machine: it has
+// nothing to tell that is secret. Whatever has a token to tell does.
+func TestStatusReadyOverTLS(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("it told a token")
+		}
+		w.Write([]byte("ready\n"))
+	}))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are refused
+	srv.StartTLS()
+	defer srv.Close()
+	for _, tt := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"--ready"}, exitOK, "ready\n"},
+		{nil, exitUsage, "certificate"},
+	} {
+		var out, errs bytes.Buffer
+		e := &env{args: append([]string{"hookonce", "status", "--token", "env:TOKEN"}, tt.args...), in: strings.NewReader(""), out: &out, err: &errs,
+			environ: []string{"HOOKONCE_ADMIN_URL=" + srv.URL, "TOKEN=a-fake-token-for-operators"}}
+		if status := execute(e); status != tt.status || !strings.Contains(out.String()+errs.String(), tt.says) {
+			t.Errorf("status %v: exit status %d, %q, %q", tt.args, status, out.String(), errs.String())
+		}
+	}
+	for base, want := range map[string]bool{
+		"https://127.0.0.1:8081/api/v1": true, "https://127.1.2.3": true, "https://[::1]:8081": true, "https://localhost:8081": true,
+		"https://gateway.internal:8081": false, "https://10.0.0.1:8081": false, "https://localhost.example.com": false, "https://127.0.0.1.example.com": false,
+	} {
+		if got := (&adminClient{base: base}).here(); got != want {
+			t.Errorf("%s is here: %v, want %v", base, got, want)
+		}
 	}
 }
 
