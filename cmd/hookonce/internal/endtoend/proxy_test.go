@@ -28,7 +28,8 @@ import (
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
-// proxies are those of docs/deploy.md, each with its file in deploy as it stands but for addresses and certificates.
+// proxies are those of docs/deploy.md, each with its file in deploy as it stands but for addresses,
+// certificates, and how often Caddy looks whether a gateway is ready.
 var proxies = map[string]func(t *testing.T, p *proxy) *exec.Cmd{
 	"nginx": func(t *testing.T, p *proxy) *exec.Cmd {
 		var servers strings.Builder
@@ -52,7 +53,7 @@ var proxies = map[string]func(t *testing.T, p *proxy) *exec.Cmd{
 		site := rewrite(t, "../../../../deploy/caddy/Caddyfile",
 			"hooks.example.com {", "https://"+p.addr+" {\ntls "+p.cert+" "+p.key,
 			"reverse_proxy 127.0.0.1:8080 {", "reverse_proxy "+strings.Join(p.gateways, " ")+" {",
-			"health_port 8081", "health_port "+admin)
+			"health_port 8081", "health_port "+admin, "health_interval 2s", "health_interval 100ms")
 		c := exec.Command(mustProgram(t, "Caddy", "caddy"), "run", "--adapter", "caddyfile", "--config", p.write(t, "Caddyfile", "{\nadmin off\nauto_https off\ndefault_sni localhost\n}\n"+site))
 		c.Env = append(os.Environ(), "HOME="+p.dir, "XDG_DATA_HOME="+p.dir, "XDG_CONFIG_HOME="+p.dir)
 		return c
@@ -66,8 +67,9 @@ const sender = "127.0.0.2"
 type proxy struct {
 	dir, addr, cert, key string
 	gateways             []string // where they listen
-	admin                string   // of the first
+	admin                string   // of the first, on a port that all have
 	client               *http.Client
+	log                  *transcript
 }
 
 // startProxy starts the named one and returns when it answers.
@@ -81,8 +83,8 @@ func startProxy(t *testing.T, name string, p *proxy) {
 	}
 	p.addr = fmt.Sprintf("127.0.0.1:%d", port)
 	cmd := proxies[name](t, p)
-	log := new(transcript)
-	cmd.Stdout, cmd.Stderr = log, log
+	p.log = new(transcript)
+	cmd.Stdout, cmd.Stderr = p.log, p.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -108,11 +110,11 @@ func startProxy(t *testing.T, name string, p *proxy) {
 		select {
 		case err := <-ended:
 			ended <- err
-			t.Fatalf("%s ended: %v\n%s", name, err, log)
+			t.Fatalf("%s ended: %v\n%s", name, err, p.log)
 		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s does not listen: %v\n%s", name, err, log)
+			t.Fatalf("%s does not listen: %v\n%s", name, err, p.log)
 		}
 	}
 }
@@ -174,7 +176,7 @@ const proxySecret = "whsec_a-fake-secret-of-a-proxied-shop"
 
 const proxyConfig = `
 listen: %s
-admin: 127.0.0.1:0
+admin: %s
 store: "%s"
 trusted_proxies: [127.0.0.1]
 sources:
@@ -182,11 +184,11 @@ sources:
 `
 
 // proxied starts a gateway as the page says, which stores in the given place and delivers to the app.
-func proxied(t *testing.T, listen, store, app string) *process {
+func proxied(t *testing.T, listen, admin, store, app string) *process {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "hookonce.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, proxyConfig, listen, store, app), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, proxyConfig, listen, admin, store, app), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return mustLaunch(t, dir, "serve", "--config", file)
@@ -226,6 +228,20 @@ func (p *proxy) post(req *hookonce.Request) (status int, text string, err error)
 	return res.StatusCode, string(b), err
 }
 
+// mustTake posts an event that nothing may refuse, and again where a gateway says that the database
+// of a busy machine took longer than a sender waits for it.
+func (p *proxy) mustTake(t *testing.T, id string) {
+	t.Helper()
+	began := time.Now()
+	status, text, err := p.post(signed(t, id, 0))
+	for err == nil && status == http.StatusServiceUnavailable && strings.Contains(text, "urn:") && time.Since(began) >= 5*time.Second && time.Since(began) < patience {
+		status, text, err = p.post(signed(t, id, 0))
+	}
+	if status != http.StatusOK || err != nil {
+		t.Errorf("%s was answered %d: %s (%v)", id, status, text, err)
+	}
+}
+
 // A gateway behind a proxy of the page sees signatures, sizes and addresses as its senders made them: a large genuine event
 // gets through byte by byte, what is too large is refused by the gateway and on record there, and nobody passes himself off
 // as another address.
@@ -243,7 +259,7 @@ func TestBehindProxies(t *testing.T) {
 				got <- n
 			}))
 			defer app.Close()
-			gateway := proxied(t, "127.0.0.1:0", "sqlite:"+filepath.Join(t.TempDir(), "hookonce.db"), app.URL)
+			gateway := proxied(t, "127.0.0.1:0", "127.0.0.1:0", "sqlite:"+filepath.Join(t.TempDir(), "hookonce.db"), app.URL)
 			p := &proxy{gateways: []string{gateway.addr}, admin: gateway.admin}
 			startProxy(t, name, p)
 
@@ -286,6 +302,36 @@ func TestBehindProxies(t *testing.T) {
 	}
 }
 
+// Of two gateways behind Caddy, on two addresses of one machine, the second is asked while the
+// first is gone, also when Caddy has noticed that: it looks at each by itself.
+func TestSecondGatewayBehindCaddy(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("needs Caddy and PostgreSQL")
+	}
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer app.Close()
+	dsn := pgtest.DSN(t)
+	admin, err := throwaway.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gateways []*process
+	for _, host := range []string{"127.0.0.1", "127.0.0.2"} {
+		gateways = append(gateways, proxied(t, host+":0", fmt.Sprint(host, ":", admin), dsn, app.URL))
+	}
+	p := &proxy{gateways: []string{gateways[0].addr, gateways[1].addr}, admin: gateways[0].admin}
+	startProxy(t, "caddy", p)
+	p.mustTake(t, "evt_of_both")
+	if err := gateways[0].end(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	p.mustTake(t, "evt_of_the_second")
+	noticed := regexp.MustCompile(`HTTP request failed.*` + regexp.QuoteMeta(gateways[0].admin))
+	await(t, func() bool { return len(noticed.FindAllString(p.log.String(), 3)) == 3 })
+	p.mustTake(t, "evt_of_the_second_alone")
+}
+
 // Of two gateways behind nginx one after the other is replaced while events come: no sender is refused, and each event takes
 // effect once, although nginx gives what one gateway did not answer to the other.
 func TestRollingUpgradeRefusesNobody(t *testing.T) {
@@ -307,7 +353,7 @@ func TestRollingUpgradeRefusesNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gateways = append(gateways, proxied(t, fmt.Sprint("127.0.0.1:", port), dsn, app.URL))
+		gateways = append(gateways, proxied(t, fmt.Sprint("127.0.0.1:", port), "127.0.0.1:0", dsn, app.URL))
 	}
 	p := &proxy{gateways: []string{gateways[0].addr, gateways[1].addr}}
 	startProxy(t, "nginx", p)
@@ -323,15 +369,7 @@ func TestRollingUpgradeRefusesNobody(t *testing.T) {
 					return
 				default:
 				}
-				began := time.Now()
-				status, text, err := p.post(signed(t, fmt.Sprintf("evt_%d_%d", worker, n), 0))
-				for err == nil && status == http.StatusServiceUnavailable && time.Since(began) >= 5*time.Second && time.Since(began) < patience {
-					// The database of a busy machine took longer than a sender waits for it: the event comes again.
-					status, text, err = p.post(signed(t, fmt.Sprintf("evt_%d_%d", worker, n), 0))
-				}
-				if status != http.StatusOK || err != nil {
-					t.Errorf("a sender was answered %d: %s (%v)", status, text, err)
-				}
+				p.mustTake(t, fmt.Sprintf("evt_%d_%d", worker, n))
 				sent.Add(1)
 			}
 		})
@@ -346,7 +384,7 @@ func TestRollingUpgradeRefusesNobody(t *testing.T) {
 			t.Errorf("gateway %d: %v", i, err)
 		}
 		more()
-		gateways[i] = proxied(t, g.addr, dsn, app.URL)
+		gateways[i] = proxied(t, g.addr, "127.0.0.1:0", dsn, app.URL)
 		more()
 	}
 	close(stop)
