@@ -179,7 +179,7 @@ func (g *Gateway) enter(ctx context.Context, wired *wiring) error {
 	}
 	own, err := g.openCells(ctx, &wired.plan, s)
 	if err != nil {
-		return errors.Join(err, s.Close())
+		return errors.Join(explain(wired.store.Store, err), s.Close())
 	}
 	j, err := engine.New(s, g.journalOptions(s, ids, wired))
 	if err != nil {
