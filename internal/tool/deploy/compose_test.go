@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -64,7 +65,8 @@ func TestComposeAsks(t *testing.T) {
 	}
 }
 
-// The gateway takes the configuration that is mounted, with the secrets that the Compose file names.
+// The gateway takes the configuration that is mounted, with secrets in the folder that is. One that is mounted by itself would
+// be the old one for ever.
 func TestComposeConfigIsTaken(t *testing.T) {
 	p, err := project(t, "HOOKONCE_IMAGE=x", "POSTGRES_PASSWORD=fake")
 	if err != nil {
@@ -74,15 +76,29 @@ func TestComposeConfigIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	for _, s := range p.Services["hookonce"].Secrets {
-		if err := os.WriteFile(filepath.Join(dir, s.Source), []byte("whsec_a-fake-secret-of-"+s.Source), 0o600); err != nil {
+	dir, gateway := t.TempDir(), p.Services["hookonce"]
+	for _, m := range regexp.MustCompile(`file:/run/secrets/(\w+)`).FindAllStringSubmatch(string(text), -1) {
+		if err := os.WriteFile(filepath.Join(dir, m[1]), []byte("whsec_a-fake-secret-of-"+m[1]), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	folder := func(v types.ServiceVolumeConfig) bool {
+		return v.Target == "/run/secrets" && filepath.Base(v.Source) == "secrets"
+	}
+	if len(gateway.Secrets) > 0 || !slices.ContainsFunc(gateway.Volumes, folder) {
+		t.Errorf("secrets are mounted one by one, or not at all: %+v, %+v", gateway.Secrets, gateway.Volumes)
+	}
+	if named := gateway.Environment["HOOKONCE_CONFIG"]; named == nil || !slices.Contains(gateway.Command, *named) {
+		t.Error("commands in the container read another configuration than the gateway")
+	}
+	if strings.Contains(string(text), "host.docker.internal") && len(gateway.ExtraHosts["host.docker.internal"]) == 0 {
+		t.Error("on Linux nobody knows the name host.docker.internal")
+	}
 	var env []string
-	for name, value := range p.Services["hookonce"].Environment {
-		env = append(env, name+"="+*value)
+	for name, value := range gateway.Environment {
+		if name != "HOOKONCE_CONFIG" {
+			env = append(env, name+"="+*value)
+		}
 	}
 	checkConfig(t, []byte(strings.ReplaceAll(string(text), "/run/secrets/", dir+"/")), env)
 }
