@@ -557,21 +557,24 @@ func (r *replaying) many(w *env, c *cobra.Command, client *adminClient, filter a
 		err = errors.Join(r.print(w, done), err)
 	}
 	if err != nil && done != nil && done.Deliveries > 0 {
-		return fmt.Errorf("%w; %s", err, r.goOn(filter, done.Cursor))
+		return fmt.Errorf("%w; %s", err, goOn(&body, done.Cursor))
 	}
 	return err
 }
 
-// goOn says how the rest is replayed, and nothing that began already.
-func (r *replaying) goOn(filter api.Filter, cursor string) string {
-	if !r.force || filter.Unrouted { // what began is not among what the flags choose any more
+// chosenAgain reports whether what a replay delivered is chosen once more when it is done.
+func chosenAgain(body *api.ReplayMany) bool { return body.Force && !body.Filter.Unrouted }
+
+// goOn says how the rest is replayed.
+func goOn(body *api.ReplayMany, cursor string) string {
+	if !chosenAgain(body) {
 		return "run the same command again for the rest"
 	}
-	text := "the same command would deliver once more what it delivered by now; for the rest alone add --cursor " + cursor
+	text := "the same command would deliver once more what it delivered by now; for the rest, and what the last request may have begun without an answer, add --cursor " + cursor
 	for _, bound := range []struct {
 		flag string
 		at   time.Time
-	}{{"--since", filter.Since}, {"--until", filter.Until}} {
+	}{{"--since", body.Filter.Since}, {"--until", body.Filter.Until}} {
 		if !bound.at.IsZero() {
 			text += ", and write " + bound.flag + " " + bound.at.UTC().Format(time.RFC3339Nano)
 		}
@@ -580,11 +583,13 @@ func (r *replaying) goOn(filter api.Filter, cursor string) string {
 }
 
 // replayAll sends the request until nothing is left or enough ends, which waits for the request that is under way, and sums up the
-// answers. It is patient with a gateway that is busy when it has begun. After an error they tell what was done before, and where
-// to go on.
+// answers. It is patient with a gateway that is busy when it has begun, unless what began is chosen again once it is done. After an
+// error they tell what was done before, and where to go on.
 func replayAll(ctx, enough context.Context, w *env, client *adminClient, body api.ReplayMany) (*api.ReplayResult, error) {
 	all := &api.ReplayResult{GoneEvents: []api.GoneEvent{}}
 	begun := body.Cursor
+	// What was done by a request of which nobody knows the outcome would be done once more.
+	again := chosenAgain(&body) && !body.DryRun
 	for tries := 0; ; {
 		if all.Cursor = body.Cursor; enough.Err() != nil {
 			return all, errors.New("the replay was interrupted")
@@ -592,7 +597,7 @@ func replayAll(ctx, enough context.Context, w *env, client *adminClient, body ap
 		var part api.ReplayResult
 		err := client.call(ctx, http.MethodPost, "/replay", body, &part)
 		switch {
-		case isBusy(err) && body.Cursor != begun && tries < patientTries:
+		case isBusy(err) && body.Cursor != begun && tries < patientTries && !again:
 			tries++
 			pause(enough)
 			continue

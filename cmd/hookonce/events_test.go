@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/api"
@@ -109,16 +110,17 @@ func TestReplayToTheEnd(t *testing.T) {
 		said    []string
 		not     string
 	}{
-		"in one part":  {answers: []string{counts + "}", audit + "}"}, asked: "true:,false:", said: []string{"2 deliveries begin again, 1 of them although they are done.\nEntry 7 of"}},
-		"in parts":     {answers: []string{counts + `,"cursor":"a"}`, counts + "}", audit + `,"cursor":"b"}`, audit + `,"cursor":"c"}`, audit + "}"}, asked: "true:,true:a,false:,false:b,false:c", said: []string{"6 deliveries begin again, 3 of them"}},
-		"it fails":     {answers: []string{counts + "}", audit + `,"cursor":"b"}`, ""}, status: exitFailure, asked: "true:,false:,false:b", said: []string{"2 deliveries begin again", "out of order; run the same command again for the rest"}},
-		"nothing done": {answers: []string{counts + "}", ""}, status: exitFailure, asked: "true:,false:", said: []string{"out of order\n"}},
-		"it is busy":   {answers: []string{counts + "}", audit + `,"cursor":"b"}`, busy, audit + "}"}, asked: "true:,false:,false:b,false:b", said: []string{"4 deliveries begin again"}},
-		"busy at once": {answers: []string{counts + "}", busy}, status: exitFailure, asked: "true:,false:", said: []string{"too long\n"}},
+		"in one part":            {answers: []string{counts + "}", audit + "}"}, asked: "true:,false:", said: []string{"2 deliveries begin again, 1 of them although they are done.\nEntry 7 of"}},
+		"in parts":               {answers: []string{counts + `,"cursor":"a"}`, counts + "}", audit + `,"cursor":"b"}`, audit + `,"cursor":"c"}`, audit + "}"}, asked: "true:,true:a,false:,false:b,false:c", said: []string{"6 deliveries begin again, 3 of them"}},
+		"it fails":               {answers: []string{counts + "}", audit + `,"cursor":"b"}`, ""}, status: exitFailure, asked: "true:,false:,false:b", said: []string{"2 deliveries begin again", "out of order; run the same command again for the rest"}},
+		"nothing done":           {answers: []string{counts + "}", ""}, status: exitFailure, asked: "true:,false:", said: []string{"out of order\n"}},
+		"it is busy":             {answers: []string{counts + "}", audit + `,"cursor":"b"}`, busy, audit + "}"}, asked: "true:,false:,false:b,false:b", said: []string{"4 deliveries begin again"}},
+		"it is busy, with force": {answers: []string{counts + "}", audit + `,"cursor":"b"}`, busy}, flags: []string{"--force"}, status: exitFailure, asked: "true:,false:,false:b", said: []string{"too long; the same command"}},
+		"busy at once":           {answers: []string{counts + "}", busy}, status: exitFailure, asked: "true:,false:", said: []string{"too long\n"}},
 		// What is done by now would be chosen again.
 		"it fails, with force": {
 			answers: []string{counts + "}", audit + `,"cursor":"b"}`, ""}, flags: []string{"--force", "--since", "2h", "--until", "2026-11-21"}, status: exitFailure,
-			asked: "true:,false:,false:b", said: []string{"2 deliveries begin again", "for the rest alone add --cursor b, and write --since 20", ", and write --until 2026-11-21T00:00:00Z\n"}, not: "run the same",
+			asked: "true:,false:,false:b", said: []string{"2 deliveries begin again", "without an answer, add --cursor b, and write --since 20", ", and write --until 2026-11-21T00:00:00Z\n"}, not: "run the same",
 		},
 		"what no route wanted fails": {
 			answers: []string{counts + "}", audit + `,"cursor":"b"}`, ""}, flags: []string{"--force", "--unrouted"}, status: exitFailure,
@@ -170,14 +172,17 @@ func TestReplayToTheEnd(t *testing.T) {
 
 // A replay that somebody breaks off says how to go on.
 func TestReplayIsInterrupted(t *testing.T) {
+	interrupt := sync.OnceFunc(func() { // a second one would end the process
+		if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(os.Interrupt) != nil {
+			t.Error("the process cannot interrupt itself")
+		}
+	})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"dry_run":true`) {
 			fmt.Fprint(w, `{"deliveries":2,"dry_run":true}`)
 			return
 		}
-		if self, err := os.FindProcess(os.Getpid()); err != nil || self.Signal(os.Interrupt) != nil {
-			t.Error("the process cannot interrupt itself")
-		}
+		interrupt()
 		fmt.Fprint(w, `{"deliveries":2,"forced":2,"audit":"7","cursor":"b"}`) // there is always more
 	}))
 	defer server.Close()

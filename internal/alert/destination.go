@@ -18,7 +18,7 @@ const (
 	oldBacklog    = 15 * time.Minute
 	manyDead      = 10 // in an hour
 	forgotten     = 24 * time.Hour
-	aheadBy       = time.Hour // clocks that somebody looks after differ by less
+	aheadBy       = time.Hour // journal.MuchAhead: clocks that somebody looks after differ by less
 	leastPoisoned = 2         // in a group whose latest are of one type
 )
 

@@ -66,13 +66,15 @@ type Finding struct {
 	// Beyond is how many more there were, of which nothing is known but that they happened since From.
 	Beyond int64
 	From   time.Time
+	// Settled is the time before which the run compared everything.
+	Settled time.Time
 	// Expires is when those expire.
 	Expires time.Time
 }
 
-// waitsFor is how old an event is that the provider was asked for before it is counted where there is no room for it: a little less
-// than the day for which the mark waits for such events.
-const waitsFor = 23 * time.Hour
+// UnderWay is how long before [Finding.Settled] an event happened that the provider was asked for, before it is counted where there
+// is no room for it: a little less than the day for which the mark waits for such events.
+const UnderWay = 23 * time.Hour
 
 // Fit says what of a finding goes on record, when these are on record of the source already: those again, and as many others as
 // there is room for. It counts the rest, and says since when they happened.
@@ -89,7 +91,7 @@ func (f *Finding) Fit(source string, has func(id string, keyed bool) bool, kept 
 			kept++
 			put = append(put, m.kept())
 			continue
-		case !m.Asked.IsZero() && m.Happened.After(f.At.Add(-waitsFor)):
+		case !m.Asked.IsZero() && m.Happened.After(f.Settled.Add(-UnderWay)):
 			continue // it is under way, and found again if it does not come
 		}
 		beyond++

@@ -264,7 +264,9 @@ func (v *Overview) ask(ctx context.Context, now time.Time) {
 	v.hours.refresh(ctx, now, every, func(ctx context.Context) ([]tally.Point, error) {
 		return v.opt.Records.Tallies(ctx, tally.Query{From: now.Add(-weeks).Truncate(time.Hour), Until: now.Add(time.Hour), Step: time.Hour, Whats: hourly})
 	})
-	v.before.refresh(ctx, now, every, func(ctx context.Context) (map[string]time.Time, error) { return v.lastBefore(ctx, now) })
+	if v.hours.err == nil { // what had something lately is known
+		v.before.refresh(ctx, now, every, func(ctx context.Context) (map[string]time.Time, error) { return v.lastBefore(ctx, now) })
+	}
 	if v.opt.Reconciled != nil {
 		v.reconciled.refresh(ctx, now, statsEvery, v.opt.Reconciled)
 	}

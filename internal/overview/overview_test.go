@@ -57,7 +57,11 @@ func (s *store) Tallies(ctx context.Context, q tally.Query) ([]tally.Point, erro
 		within := func(p tally.Point) bool {
 			return !p.Minute.Before(q.From) && p.Minute.Before(q.Until) && (q.Source == "" || p.Source == q.Source) && slices.Contains(q.Whats, p.What)
 		}
-		return slices.DeleteFunc(slices.Clone(s.hour), func(p tally.Point) bool { return !within(p) }), s.askFor(ctx, "hours")
+		what := "hours"
+		if q.Source != "" {
+			what = "before"
+		}
+		return slices.DeleteFunc(slices.Clone(s.hour), func(p tally.Point) bool { return !within(p) }), s.askFor(ctx, what)
 	}
 	return nil, s.askFor(ctx, "minutes")
 }
@@ -326,6 +330,23 @@ func TestLastOfWhatIsExpected(t *testing.T) {
 			if !o.LastVerified.Equal(want) {
 				t.Errorf("%s: last %v, want %v", o.Name, o.LastVerified, want)
 			}
+		}
+	})
+}
+
+// Where it cannot be read what sources sent lately, nobody takes what they sent long ago for the last of them.
+func TestLastBeforeAnUnknownTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store{slow: map[string]int{"hours": 0}}
+		for _, ago := range []time.Duration{29 * 24 * time.Hour, 2 * time.Hour} {
+			s.hour = append(s.hour, tally.Point{Minute: time.Now().Truncate(time.Hour).Add(-ago), Source: "mail", What: tally.Active, N: 1})
+		}
+		v := newOverview(&s)
+		defer v.Close()
+		v.opt.Sources = func() []SourceState { return []SourceState{{Name: "mail", ExpectEvery: 3600}} }
+		got, err := v.Snapshot(t.Context())
+		if err != nil || !got.Sources[0].LastVerified.IsZero() {
+			t.Errorf("%+v, %v", got.Sources, err)
 		}
 	})
 }

@@ -224,6 +224,8 @@ func cause(err error, took time.Duration) (Kind, string) {
 		return Timeout, fmt.Sprintf("timeout after %v", took)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return Timeout, "timeout while connecting"
+	case errors.Is(err, syscall.ETIMEDOUT): // said by the system, of a connection that was made or not
+		return Timeout, "connection timed out"
 	case errors.As(err, &late) && late.Timeout() && !errors.As(err, &dns): // as of a TLS handshake that is not answered
 		return Timeout, "timeout while connecting"
 	case errors.As(err, &dns):

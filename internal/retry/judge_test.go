@@ -131,6 +131,7 @@ func TestJudgeError(t *testing.T) {
 		{&Fault{Text: "panic", Kind: Unspecified, Ours: true}, Judgement{Uncounted, NoSignal, minute / 2, "panic", Unspecified}},
 		{&net.DNSError{Err: "no such host", Name: "fake-secret.invalid"}, Judgement{Again, Unreachable, 0, "host name could not be resolved", DNS}},
 		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), Judgement{Again, Faulty, 0, "timeout after 3s", Timeout}},
+		{&net.OpError{Op: "read", Err: syscall.ETIMEDOUT}, Judgement{Again, Faulty, 0, "connection timed out", Timeout}},
 		{silent{}, Judgement{Again, Faulty, 0, "timeout while connecting", Timeout}},
 		{&net.DNSError{Err: "i/o timeout", IsTimeout: true}, Judgement{Again, Unreachable, 0, "host name could not be resolved", DNS}},
 		{syscall.ECONNRESET, Judgement{Again, Faulty, 0, "connection reset", Reset}},

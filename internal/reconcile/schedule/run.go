@@ -202,7 +202,7 @@ func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
 	if r.Window > 0 {
 		keep = min(keep, r.Window)
 	}
-	f := &journal.Finding{At: now, From: r.Since, Expires: now.Add(keep)}
+	f := &journal.Finding{At: now, From: r.Since, Settled: r.Settled, Expires: now.Add(keep)}
 	named := 0 // of those that are on record by now, or are another cell's
 	asked := 0 // of those that the sender was asked for: what the report does not name of them is under way, and looked for again
 	for m := range listed(r) {
@@ -224,7 +224,11 @@ func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
 		}
 		f.Missing = append(f.Missing, one)
 	}
-	f.Beyond = int64(max(0, r.Missing-len(r.Events)-(r.Stored+r.Arrived+r.Elsewhere-named)-max(0, r.Redelivered-asked)))
+	beyond := r.Missing - len(r.Events) - (r.Stored + r.Arrived + r.Elsewhere - named)
+	if r.Since.After(r.Settled.Add(-journal.UnderWay)) { // the mark still waits for all of them
+		beyond -= max(0, r.Redelivered-asked)
+	}
+	f.Beyond = int64(max(0, beyond))
 	return f
 }
 

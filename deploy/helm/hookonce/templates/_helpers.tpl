@@ -27,12 +27,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{/* What the admin listener speaks. */}}
 {{- define "hookonce.scheme" -}}
-{{- if or (get .Values.config "admin_tls") .Values.existingConfig.adminTLS }}HTTPS{{ else }}HTTP{{ end }}
+{{- if or (get .Values.config "admin_tls") (.Values.existingConfig | default dict).adminTLS }}HTTPS{{ else }}HTTP{{ end }}
 {{- end }}
 
 {{/* The port for other cells; empty if there are none. */}}
 {{- define "hookonce.cellPort" -}}
-{{- if or (get .Values.config "cell") .Values.existingConfig.cell }}8444{{ end }}
+{{- if or (get .Values.config "cell") (.Values.existingConfig | default dict).cell }}8444{{ end }}
 {{- end }}
 
 {{/* What cannot work is refused here, before the cluster sees any of it. */}}
@@ -45,7 +45,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if and $v.store.sqlite.enabled (gt (int $v.replicas) 1) }}{{ fail "replicas: a file of SQLite has one gateway; set replicas to 1, or use store.postgres" }}{{ end }}
 {{- if ge (int $v.shutdownDelaySeconds) (int $v.shutdownTimeoutSeconds) }}{{ fail "shutdownTimeoutSeconds: it includes the delay, so it must be longer than shutdownDelaySeconds" }}{{ end }}
 {{- if eq (empty $v.config) (empty $v.existingConfigMap) }}{{ fail "config: write the configuration there, or name a ConfigMap that has it (existingConfigMap), and not both" }}{{ end }}
-{{- if and (empty $v.existingConfigMap) (or $v.existingConfig.adminTLS $v.existingConfig.cell) }}{{ fail "existingConfig: it is for existingConfigMap; what config has, the chart sees by itself" }}{{ end }}
+{{- if and (empty $v.existingConfigMap) (or ($v.existingConfig | default dict).adminTLS ($v.existingConfig | default dict).cell) }}{{ fail "existingConfig: it is for existingConfigMap; what config has, the chart sees by itself" }}{{ end }}
 {{- if and $v.store.sqlite.enabled (include "hookonce.cellPort" .) }}{{ fail "config.cell: cells need a database each; use store.postgres, or leave cell out" }}{{ end }}
 {{- range $key := list "listen" "admin" "cell_listen" "store" "shutdown_delay" "shutdown_timeout" }}
 {{- if hasKey $v.config $key }}{{ fail (printf "config.%s: the chart sets it; leave it out" $key) }}{{ end }}
