@@ -536,6 +536,7 @@ func (r *replaying) one(ctx context.Context, w *env, client *adminClient, args [
 func (r *replaying) many(w *env, c *cobra.Command, client *adminClient, filter api.Filter) error {
 	body := api.ReplayMany{Filter: filter, Force: r.force, Reason: r.reason, Rate: r.rate, DryRun: true}
 	enough, stop := signal.NotifyContext(c.Context(), os.Interrupt)
+	defer stop()
 	context.AfterFunc(enough, stop) // a second one ends the command at once
 	if r.cursor == "" || r.dryRun || !r.yes {
 		counted, err := replayAll(c.Context(), enough, w, client, body)
@@ -586,12 +587,12 @@ func goOn(body *api.ReplayMany, cursor string) string {
 // answers. It is patient with a gateway that is busy when it has begun, unless what began is chosen again once it is done. After an
 // error they tell what was done before, and where to go on.
 func replayAll(ctx, enough context.Context, w *env, client *adminClient, body api.ReplayMany) (*api.ReplayResult, error) {
-	all := &api.ReplayResult{GoneEvents: []api.GoneEvent{}}
+	all := &api.ReplayResult{GoneEvents: []api.GoneEvent{}, Cursor: body.Cursor}
 	begun := body.Cursor
 	// What was done by a request of which nobody knows the outcome would be done once more.
 	again := chosenAgain(&body) && !body.DryRun
 	for tries := 0; ; {
-		if all.Cursor = body.Cursor; enough.Err() != nil {
+		if enough.Err() != nil {
 			return all, errors.New("the replay was interrupted")
 		}
 		var part api.ReplayResult
@@ -612,8 +613,8 @@ func replayAll(ctx, enough context.Context, w *env, client *adminClient, body ap
 		all.Gone += part.Gone
 		all.GoneEvents = append(all.GoneEvents, part.GoneEvents...)
 		all.DryRun, all.Audit = part.DryRun, part.Audit
-		if body.Cursor = part.Cursor; body.Cursor == "" {
-			all.Cursor = ""
+		all.Cursor, body.Cursor = part.Cursor, part.Cursor
+		if body.Cursor == "" {
 			return all, nil
 		}
 		fmt.Fprintf(w.err, "Found %d deliveries so far; going on.\n", all.Deliveries)

@@ -814,3 +814,15 @@ func TestSettled(t *testing.T) {
 		}
 	}
 }
+
+// What the report does not name of those that the sender was asked for is under way while the mark waits for it, and counted then.
+func TestFindingCountsTheRest(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for since, want := range map[time.Duration]int64{2 * time.Hour: 2, 24 * time.Hour: 7} {
+		r := &reconcile.Report{Since: now.Add(-lag - since), Settled: now.Add(-lag), Missing: 8, Redelivered: 6,
+			Events: []reconcile.Missing{{Key: "evt_1", Outcome: reconcile.Redelivered, Time: now.Add(-time.Hour)}}}
+		if f := finding(&Source{Name: "billing"}, r, now); f.Beyond != want || len(f.Missing) != 1 {
+			t.Errorf("from %v before: %d more and %d named, want %d", since, f.Beyond, len(f.Missing), want)
+		}
+	}
+}

@@ -15,19 +15,26 @@ import (
 	"github.com/hookonce/hookonce/schema"
 )
 
-// What was found is on record with its question, bounded, the latest first; without tables the answer says what to do.
-func TestRecord(t *testing.T) {
-	ctx, now := t.Context(), time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC)
-	path := filepath.Join(t.TempDir(), "app.db")
-	store := config.Store{Driver: config.SQLite, DSN: path}
+// application returns the database of one that has payments.
+func application(t *testing.T) (path string, db *sql.DB) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "app.db")
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { db.Close() })
 	if _, err := db.Exec("CREATE TABLE payments (event_id TEXT)"); err != nil {
 		t.Fatal(err)
 	}
+	return path, db
+}
+
+// What was found is on record with its question, bounded, the latest first; without tables the answer says what to do.
+func TestRecord(t *testing.T) {
+	ctx, now := t.Context(), time.Date(2026, 11, 23, 4, 0, 0, 0, time.UTC)
+	path, db := application(t)
+	store := config.Store{Driver: config.SQLite, DSN: path}
 	if err := Record(ctx, store, Question{}, &Report{}, now); err == nil || !strings.Contains(err.Error(), "hookonce migrate") {
 		t.Errorf("without tables: %v", err)
 	}

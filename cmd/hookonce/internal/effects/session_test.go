@@ -1,8 +1,6 @@
 package effects
 
 import (
-	"database/sql"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,15 +10,7 @@ import (
 
 // Whatever a condition of the user's calls, a question changes nothing.
 func TestQuestionsOnlyRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "app.db")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.Exec("CREATE TABLE payments (event_id TEXT)"); err != nil {
-		t.Fatal(err)
-	}
+	path, _ := application(t)
 	for driver, dsn := range map[string]string{config.SQLite: path, config.Postgres: pgtest.DSN(t)} {
 		s, err := open(t.Context(), config.Store{Driver: driver, DSN: dsn}, Question{Timeout: time.Minute})
 		if err != nil {
