@@ -1,12 +1,17 @@
 package deliver_test
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,4 +220,152 @@ func TestTLSFaults(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that refuses a handshake says so with an alert: what is wrong is the certificate or the version, and not what it
+// answered.
+func TestTLSAlerts(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ask  func(*tls.Config)
+	}{
+		{"a certificate is wanted, TLS 1.3", func(s *tls.Config) { s.ClientAuth, s.MinVersion = tls.RequireAndVerifyClientCert, tls.VersionTLS13 }},
+		{"a certificate is wanted, TLS 1.2", func(s *tls.Config) { s.ClientAuth, s.MaxVersion = tls.RequireAndVerifyClientCert, tls.VersionTLS12 }},
+		{"only a version that is too old", func(s *tls.Config) { s.MinVersion, s.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			app := httptest.NewUnstartedServer(respond(200))
+			app.Config.ErrorLog, app.TLS = quiet, &tls.Config{}
+			c.ask(app.TLS)
+			app.StartTLS()
+			defer app.Close()
+			trusted := x509.NewCertPool()
+			trusted.AddCert(app.Certificate())
+			r := newRig(t, deliver.Destination{URL: app.URL, TLS: &tls.Config{RootCAs: trusted}, Schedule: hourly}, nil)
+			r.accept(t, entry("a"))
+			if o := r.attempts(t, 1)[0]; o.State != journal.Failed || o.Error != "TLS handshake failed" {
+				t.Errorf("outcome %s, %q", o.State, o.Error)
+			}
+		})
+	}
+}
+
+// warmed is an application to which a number of connections is kept, all of them opened before it changed.
+func warmed(t *testing.T, kept int, changed func(w http.ResponseWriter, r *http.Request, old bool)) *rig {
+	t.Helper()
+	type old struct{}
+	var (
+		arrived sync.WaitGroup
+		late    atomic.Bool
+	)
+	arrived.Add(kept)
+	app := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if late.Load() {
+			changed(w, r, r.Context().Value(old{}) == true)
+			return
+		}
+		arrived.Done()
+		arrived.Wait() // so that each needs a connection of its own
+	}))
+	app.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, old{}, !late.Load())
+	}
+	app.Start()
+	t.Cleanup(app.Close)
+	r := newRig(t, deliver.Destination{URL: app.URL, Schedule: hourly}, nil)
+	for i := range kept {
+		r.accept(t, entry(fmt.Sprint("warm-", i)))
+	}
+	r.attempts(t, kept)
+	late.Store(true)
+	return r
+}
+
+// An event that ends the process which works on it must not end one for each kept connection in a single attempt.
+func TestOneAttemptEndsFewProcesses(t *testing.T) {
+	const kept = 8
+	var sent atomic.Int32
+	r := warmed(t, kept, func(w http.ResponseWriter, r *http.Request, _ bool) {
+		sent.Add(1)
+		hijacked(t, "", false)(w, r)
+	})
+	r.accept(t, entry("fatal"))
+	if o := r.attempts(t, kept+1)[kept]; o.State != journal.Failed || o.Error != "connection closed before the answer" {
+		t.Errorf("outcome %s, %q", o.State, o.Error)
+	}
+	if n := sent.Load(); n < 2 || n > 3 {
+		t.Errorf("one attempt was sent %d times", n)
+	}
+}
+
+// Connections that others give back meanwhile do not make it more.
+func TestOneAttemptIsSentAgainTwice(t *testing.T) {
+	sent := 0
+	r := newRig(t, deliver.Destination{URL: nowhere.URL, Schedule: hourly}, func(o *options) {
+		o.transport = transport(func(r *http.Request) (*http.Response, error) {
+			for ; ; sent++ { // as net/http does where the connection was used before
+				body, err := r.GetBody()
+				if err != nil {
+					return nil, err
+				}
+				if text, err := io.ReadAll(body); err != nil || len(text) == 0 || sent > 10 {
+					return nil, fmt.Errorf("sent again with %q, %v", text, err)
+				}
+			}
+		})
+	})
+	r.accept(t, entry("a"))
+	if o := r.attempts(t, 1)[0]; sent != 2 || o.State != journal.Failed || o.Error != "connection closed before the answer" {
+		t.Errorf("sent again %d times, outcome %s, %q", sent, o.State, o.Error)
+	}
+}
+
+// Where all kept connections are dead, because the machine behind them is gone, an attempt still finds the new one.
+func TestDeadConnectionsCostNoAttempt(t *testing.T) {
+	const kept = 8
+	r := warmed(t, kept, func(w http.ResponseWriter, r *http.Request, old bool) {
+		if old {
+			hijacked(t, "", true)(w, r)
+		}
+	})
+	r.accept(t, entry("late"))
+	if o := r.attempts(t, kept+1)[kept]; o.State != journal.Done {
+		t.Errorf("outcome %s, %q", o.State, o.Error)
+	}
+}
+
+// A kept connection leads to the copy of an application that it was opened to, whether that is taken out meanwhile or the name leads
+// elsewhere. So a destination that is ill is tried over a new one.
+func TestProbesConnectAnew(t *testing.T) {
+	ill, well := httptest.NewServer(respond(503)), httptest.NewServer(respond(200))
+	defer ill.Close()
+	defer well.Close()
+	var healed atomic.Bool
+	var dialer net.Dialer
+	app := deliver.Destination{URL: ill.URL, Schedule: hourly, Breaker: deliver.Breaker{Failures: 3, Pause: time.Millisecond, PauseMax: time.Millisecond}}
+	r := newRig(t, app, func(o *options) {
+		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if healed.Load() {
+				address = well.Listener.Addr().String()
+			}
+			return dialer.DialContext(ctx, network, address)
+		}
+	})
+	for i := range 4 {
+		r.accept(t, entry(fmt.Sprint(i)))
+	}
+	made := r.attempts(t, 5) // and so at least one probe
+	if s := r.Destinations()[0].State; s != deliver.Ill {
+		t.Fatalf("the destination is %v", s)
+	}
+	healed.Store(true)
+	for len(made) < 50 {
+		made = r.attempts(t, len(made)+1)
+		if made[len(made)-1].State == journal.Done {
+			return
+		}
+	}
+	t.Error("probes go on meeting who is ill")
 }

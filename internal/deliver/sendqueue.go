@@ -66,6 +66,11 @@ func (q *sendQueue) deliver(t *turn) {
 	if !q.wanted(t.dest, t.work) {
 		return
 	}
+	if t.probe {
+		// A kept connection leads to the same copy of the application each time, which may be the only one that is ill, or to where
+		// the name led once.
+		closeIdle(t.dest.transport)
+	}
 	ctx, cancel := context.WithTimeout(q.attempts, t.dest.Timeout)
 	defer cancel()
 	q.metrics.inFlight.Inc()

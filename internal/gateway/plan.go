@@ -230,8 +230,8 @@ func (p *plan) tls(d *config.Destination) (*tls.Config, bool) {
 	if p == nil {
 		return nil, false
 	}
-	i := slices.IndexFunc(p.cfg.Destinations, func(old config.Destination) bool { return old.Name == d.Name && old.TLS.Same(d.TLS) })
-	return p.deliver.Destinations[d.Name].TLS, i >= 0
+	same := slices.ContainsFunc(p.cfg.AllDestinations(), func(old config.Destination) bool { return old.Name == d.Name && old.TLS.Same(d.TLS) })
+	return p.deliver.Destinations[d.Name].TLS, same
 }
 
 func newSource(s *config.Source) (ingest.Source, error) {

@@ -552,6 +552,36 @@ func TestReloadKeepsWhatIsTheSame(t *testing.T) {
 	}
 }
 
+// What is known about the health of a destination hangs on its certificates being the same.
+func TestReloadKeepsCertificates(t *testing.T) {
+	t.Parallel()
+	const file = `
+log: {level: %s}
+destinations: [{name: ledger, url: "https://ledger.internal/", tls: {server_name: %s}}]
+sources:
+  - {name: billing, provider: stripe, secrets: [whsec_fake], to: {url: "https://billing.internal/", tls: {server_name: %[2]s}}}
+  - {name: sales, provider: stripe, secrets: [whsec_fake], routes: [{to: [ledger]}]}
+`
+	wired := func(level, name string, before *wiring) *wiring {
+		p, err := wire(parsed(t, fmt.Sprintf(file, level, name)), before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	before := wired("info", "ledger.example", nil)
+	same, another := wired("debug", "ledger.example", before), wired("info", "ledger.example.org", before)
+	for _, name := range []string{"ledger", "billing"} {
+		tls := before.deliver.Destinations[name].TLS
+		if tls == nil || same.deliver.Destinations[name].TLS != tls {
+			t.Errorf("%s: after another log level its certificates count as others", name)
+		}
+		if another.deliver.Destinations[name].TLS == tls {
+			t.Errorf("%s: another server_name changes nothing", name)
+		}
+	}
+}
+
 // Case 6: a stop begins with /readyz: for the delay, requests are served although it says 503.
 func TestStopServesForTheDelay(t *testing.T) {
 	t.Parallel()

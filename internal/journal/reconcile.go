@@ -28,12 +28,12 @@ type Reconciler interface {
 	HasBefore(ctx context.Context, source string, before time.Time) (bool, error)
 
 	// TakeMark leases the mark of a source to a holder until lease, under the next token, unless another holder has it
-	// and its lease lasts at now: taken is false then, and the mark that of the other one. The mark of a source that has
-	// none is made. Who holds it already gets it again, because a holder may not have heard of the first time.
+	// and its lease lasts at now, as [Mark.Held] says: taken is false then, and the mark that of the other one. The mark of a
+	// source that has none is made. Who holds it already gets it again, because a holder may not have heard of the first time.
 	TakeMark(ctx context.Context, source, holder string, now, lease time.Time) (m Mark, taken bool, err error)
 
-	// AdvanceMark moves the lease of a mark to a.Lease, and Through to a.Through unless it is there or beyond, if the token
-	// is current, and reports whether it is: false says that somebody else has taken the mark since, and nothing changed.
+	// AdvanceMark moves the lease of a mark to a.Lease, and Through to a.Through unless it is there or beyond and a.Back is not
+	// set, if the token is current, and reports whether it is: false says that somebody else has taken the mark since, and nothing changed.
 	// That a lease has run out is no matter as long as nobody took it. What the run found missing, a.Found, goes on record
 	// in the same transaction, so that Through never passes what nobody remembers, and what is over is forgotten.
 	AdvanceMark(ctx context.Context, source string, token int64, a MarkAdvance) (held bool, err error)
@@ -121,10 +121,18 @@ type Mark struct {
 	Last MarkResult
 }
 
+// Held reports whether another than holder has the mark at now, so that nobody takes it who would have it until lease. A lease that
+// ends [MuchAhead] of that was given by a clock that was ahead, and counts as none: it would last for as long as that clock was.
+func (m Mark) Held(holder string, now, lease time.Time) bool {
+	return m.Holder != "" && m.Holder != holder && now.Before(m.Lease) && !m.Lease.After(lease.Add(MuchAhead))
+}
+
 // MarkAdvance is how far a run has come.
 type MarkAdvance struct {
 	// Through is as in [Mark]: zero, or a time before that of the mark, leaves it.
 	Through time.Time
+	// Back has Through count also if it is before that of the mark.
+	Back bool
 	// Lease is until when the run holds the mark.
 	Lease time.Time
 	// Found is what the run found missing. Nil: it is not told yet.

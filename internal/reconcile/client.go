@@ -101,6 +101,7 @@ type ask struct {
 
 // answer is what came back.
 type answer struct {
+	asked  time.Time // by our clock
 	status int
 	header http.Header
 	body   []byte
@@ -201,6 +202,7 @@ var (
 
 // send sends a request and reads its answer. It follows no redirect.
 func (c *client) send(req *http.Request, doing string) (*answer, error) {
+	asked := c.opts.Now()
 	var answered atomic.Bool
 	ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { answered.Store(true) }})
 	resp, err := c.http.RoundTrip(req.WithContext(ctx))
@@ -218,7 +220,7 @@ func (c *client) send(req *http.Request, doing string) (*answer, error) {
 	case len(body) > maxAnswer:
 		return nil, lies("%s: the answer is larger than %d MiB", doing, maxAnswer>>20)
 	}
-	return &answer{status: resp.StatusCode, header: resp.Header, body: body}, nil
+	return &answer{asked: asked, status: resp.StatusCode, header: resp.Header, body: body}, nil
 }
 
 // authorize presents the token.

@@ -23,6 +23,9 @@ const (
 	maxPasses = 6
 )
 
+// clockOff is how far our clock is from the sender's before that is taken for more than the way of an answer.
+const clockOff = time.Minute
+
 // overlap is how far outside of the range a list is read: senders cut times off at seconds, and do not say whether a bound is
 // included.
 const overlap = time.Minute
@@ -63,6 +66,9 @@ type Lister struct {
 	pace         pace
 	position     int // of pages that are counted
 	seen, inPass map[sum]struct{}
+
+	answered time.Time     // the first page was, by the sender's clock; zero: it does not say
+	ahead    time.Duration // our clock was then, by more than [clockOff]; zero: it was not
 }
 
 // NewLister returns a lister for the options' Since to Until. It refuses settings and tokens that cannot be right, before
@@ -150,6 +156,9 @@ func (l *Lister) pass(ctx context.Context, again bool, yield func(Page) bool) (o
 		if err != nil {
 			return out, err
 		}
+		if n == 1 && !again {
+			l.compareClocks(a)
+		}
 		p, err := parsePage(a.body, &l.client.spec.List)
 		if err != nil {
 			return out, err
@@ -182,6 +191,18 @@ func (l *Lister) pass(ctx context.Context, again bool, yield func(Page) bool) (o
 			return out, err
 		}
 		request = *next
+	}
+}
+
+// compareClocks reads when the sender made an answer. https://www.rfc-editor.org/rfc/rfc9110#section-6.6.1
+func (l *Lister) compareClocks(a *answer) {
+	at, err := http.ParseTime(a.header.Get("Date"))
+	if err != nil {
+		return
+	}
+	l.answered = at
+	if ahead := a.asked.Sub(at); ahead > clockOff {
+		l.ahead = ahead
 	}
 }
 

@@ -208,6 +208,9 @@ type Report struct {
 	Cut    bool          `json:"cut,omitempty"`
 	Window time.Duration `json:"window,omitempty"`
 
+	// Answered is when the first page was answered, by the sender's clock. Zero: it does not say.
+	Answered time.Time `json:"-"`
+
 	// Pages and Entries are what was read; Repeated are entries that were read more than once.
 	Pages    int `json:"pages"`
 	Entries  int `json:"entries"`

@@ -119,6 +119,7 @@ func (r *run) run(ctx context.Context) error {
 	failed = cmp.Or(failed, r.settle(ctx))
 	r.undelivered(ctx)
 	failed = cmp.Or(failed, r.stopped)
+	r.report.Answered = r.lister.answered
 	if failed == nil {
 		r.report.Settled = r.until()
 		if !r.young.IsZero() && r.young.Before(r.report.Settled) { // it has grown old since, but nobody looked again
@@ -147,9 +148,10 @@ func (r *run) forgotten(p *pending) bool {
 	return keep > 0 && !at.IsZero() && at.Before(r.opts.Now().Add(min(forgetting, keep/8)-keep))
 }
 
-// until is the time before which an event can be missing.
+// until is the time before which an event can be missing. It goes by the sender's clock where ours is ahead of it: what is made until
+// ours is right again would count as compared.
 func (r *run) until() time.Time {
-	if old := r.opts.Now().Add(-r.opts.Lag); old.Before(r.report.Until) {
+	if old := r.opts.Now().Add(-r.lister.ahead - r.opts.Lag); old.Before(r.report.Until) {
 		return old
 	}
 	return r.report.Until

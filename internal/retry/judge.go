@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -162,8 +163,9 @@ const uncountedDelay = 30 * time.Second
 func JudgeError(err error, took time.Duration) Judgement {
 	v := Judgement{Signal: Faulty}
 	v.Kind, v.Reason = cause(err, took)
+	_, here := ours(err)
 	switch {
-	case ours(err):
+	case here:
 		v.Result, v.Signal, v.After = Uncounted, NoSignal, uncountedDelay
 	case unconnected(err):
 		v.Signal = Unreachable
@@ -171,16 +173,29 @@ func JudgeError(err error, took time.Duration) Judgement {
 	return v
 }
 
-// ours reports whether an attempt failed for a reason that lies in this process or its machine. No work dies of
+// lacks are what a process or its machine may have none of any more.
+var lacks = []syscall.Errno{
+	syscall.EMFILE, syscall.ENFILE, // file descriptors
+	syscall.ENOBUFS, syscall.ENOMEM, // memory
+}
+
+// ours reports whether an attempt failed for a reason that lies in this process or its machine, and names it. No work dies of
 // that.
-func ours(err error) bool {
+func ours(err error) (why string, is bool) {
 	if fault, ok := errors.AsType[*Fault](err); ok {
-		return fault.Ours
+		return fault.Text, fault.Ours
 	}
-	return slices.ContainsFunc([]error{
-		syscall.EMFILE, syscall.ENFILE, // out of file descriptors
-		syscall.ENOBUFS, syscall.ENOMEM, // out of memory
-	}, func(fault error) bool { return errors.Is(err, fault) }) || outOfPorts(err)
+	dns, _ := errors.AsType[*net.DNSError](err)
+	for _, lack := range lacks {
+		// The resolver's error has what the system said as a text, at its end.
+		if errors.Is(err, lack) || dns != nil && strings.HasSuffix(dns.Err, lack.Error()) {
+			return lack.Error() + " on our side", true
+		}
+	}
+	if outOfPorts(err) {
+		return syscall.EADDRNOTAVAIL.Error() + " on our side", true
+	}
+	return "", false
 }
 
 // outOfPorts reports whether there was no local port to dial from. For an address of version 6 the same
@@ -210,16 +225,15 @@ func cause(err error, took time.Duration) (Kind, string) {
 		dns     *net.DNSError
 		header  tls.RecordHeaderError
 		cert    *tls.CertificateVerificationError
-		alert   tls.AlertError
 		unknown x509.UnknownAuthorityError
-		errno   syscall.Errno
 		late    net.Error
 	)
+	why, here := ours(err)
 	switch {
 	case errors.As(err, &fault):
 		return fault.Kind, fault.Text
-	case ours(err) && errors.As(err, &errno):
-		return Unspecified, errno.Error() + " on our side"
+	case here:
+		return Unspecified, why
 	case errors.Is(err, context.DeadlineExceeded):
 		return Timeout, fmt.Sprintf("timeout after %v", took)
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -238,10 +252,17 @@ func cause(err error, took time.Duration) (Kind, string) {
 		return NoRoute, "host unreachable"
 	case errors.As(err, &cert), errors.As(err, &unknown):
 		return TLS, "certificate not trusted"
-	case errors.As(err, &header), errors.As(err, &alert):
+	case errors.As(err, &header), alerted(err):
 		return TLS, "TLS handshake failed"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return Reset, "connection closed before the answer"
 	}
 	return Invalid, "no valid HTTP answer"
+}
+
+// alerted reports whether a TLS handshake was refused, by us or by the other side. Over TCP package tls says so with the
+// operation alone: the alert is of a type that it does not export.
+func alerted(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "remote error" || op.Op == "local error")
 }

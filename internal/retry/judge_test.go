@@ -107,6 +107,16 @@ func dial(address string, errno syscall.Errno) error {
 	})
 }
 
+// resolve is the failure of a connection to a name, whose resolver gets no socket.
+func resolve(t *testing.T, errno syscall.Errno) error {
+	t.Helper()
+	names := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "udp", Err: os.NewSyscallError("socket", errno)}
+	}}
+	_, err := (&net.Dialer{Resolver: names}).DialContext(t.Context(), "tcp", "ledger.invalid:443")
+	return err
+}
+
 // silent is what net/http says of a TLS handshake that was not answered.
 type silent struct{}
 
@@ -125,6 +135,9 @@ func TestJudgeError(t *testing.T) {
 		{dial("2001:db8::1", syscall.EADDRNOTAVAIL), Judgement{Again, Unreachable, 0, "host unreachable", NoRoute}},
 		{dial("::1", syscall.EADDRNOTAVAIL), Judgement{Again, Unreachable, 0, "host unreachable", NoRoute}},
 		{dial("2001:db8::1", syscall.EMFILE), Judgement{Uncounted, NoSignal, minute / 2, "too many open files on our side", Unspecified}},
+		{resolve(t, syscall.EMFILE), Judgement{Uncounted, NoSignal, minute / 2, "too many open files on our side", Unspecified}},
+		{resolve(t, syscall.ENOBUFS), Judgement{Uncounted, NoSignal, minute / 2, "no buffer space available on our side", Unspecified}},
+		{resolve(t, syscall.ECONNREFUSED), Judgement{Again, Unreachable, 0, "host name could not be resolved", DNS}},
 		{dial("192.0.2.1", syscall.ECONNREFUSED), Judgement{Again, Unreachable, 0, "connection refused", Refused}},
 		{&Fault{Text: "not allowed", Kind: Address}, Judgement{Again, Faulty, 0, "not allowed", Address}},
 		{&net.OpError{Op: "dial", Err: &Fault{Text: "not allowed", Kind: Address}}, Judgement{Again, Unreachable, 0, "not allowed", Address}},

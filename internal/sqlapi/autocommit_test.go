@@ -85,6 +85,7 @@ func psqlOutsideATransaction(t *testing.T) {
 		{`SELECT hookonce.claim('shop', '%', 'order.paid', '{"id": "evt_1"}');`, true},
 		{`/* route:/in */ select go_on from hookonce.claim('shop', '%') AS go_on -- and off`, true},
 		{`SELECT * FROM hookonce.claim_detail('shop', '%', digest => hookonce.digest('{}'))`, true},
+		{`SELECT 1 WHERE hookonce.claim('shop', '%')`, true},
 		{`SET search_path = hookonce; SELECT claim('shop', '%')`, false}, // one message: with the setting it is not alone
 		{`BEGIN; SELECT hookonce.claim('shop', '%'); INSERT INTO work VALUES ('%'); COMMIT`, false},
 		{"BEGIN;\nSELECT hookonce.claim('shop', '%');\nINSERT INTO work VALUES ('%');\nCOMMIT;", false},

@@ -292,6 +292,32 @@ func TestExamplesNoticeAHiddenError(t *testing.T) {
 	}
 }
 
+// What docs/sql.md has clients do that cannot tell true from false, or do not show the command tag of COMMIT.
+func TestClientsThatShowLittle(t *testing.T) {
+	d := newCaller(t)
+	for _, rows := range []int64{1, 0} {
+		tag, err := d.Exec(t.Context(), "SELECT 1 WHERE hookonce.claim('shop', 'evt_1')")
+		if err != nil || tag.RowsAffected() != rows {
+			t.Errorf("%d rows, %v; want %d", tag.RowsAffected(), err, rows)
+		}
+	}
+	tx, err := d.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	is(d, tx, true, "SELECT hookonce.claim('shop', 'evt_2')")
+	if _, err := tx.Exec(t.Context(), "SELECT 1 / 0"); err == nil {
+		t.Fatal("a division by zero succeeds")
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT 1"); !pgerror.FailedTransaction(err) {
+		t.Errorf("the last statement says %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Error(err)
+	}
+	is(d, d, true, "SELECT hookonce.claim('shop', 'evt_2')")
+}
+
 // Three languages, one table, the same events.
 func TestThreeLanguagesRace(t *testing.T) {
 	s := newShop(t)

@@ -85,7 +85,7 @@ func (m *Memory) TakeMark(ctx context.Context, source, holder string, now, lease
 		mark = &journal.Mark{Source: source}
 		m.marks[source] = mark
 	}
-	if mark.Holder != "" && mark.Holder != holder && now.Before(mark.Lease) {
+	if mark.Held(holder, now, lease) {
 		return *mark, false, nil
 	}
 	mark.Token++
@@ -112,7 +112,10 @@ func (m *Memory) AdvanceMark(ctx context.Context, source string, token int64, a 
 	if mark == nil {
 		return false, nil
 	}
-	mark.Lease, mark.Through = a.Lease, laterOf(mark.Through, a.Through)
+	if mark.Lease = a.Lease; a.Back && !a.Through.IsZero() {
+		mark.Through = a.Through
+	}
+	mark.Through = laterOf(mark.Through, a.Through)
 	if a.Found != nil {
 		m.keepMissing(source, a.Found)
 	}

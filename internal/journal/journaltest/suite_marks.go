@@ -85,6 +85,31 @@ var markCases = []testCase{
 		m.Through = start.Add(time.Hour + time.Microsecond)
 		c.marks(m)
 	}},
+	{"it goes back only where that is asked for", func(c *suite) {
+		m := c.takeMark("a", true)
+		c.advanceMark(m.Token, start.Add(72*time.Hour), true)
+		for _, a := range []journal.MarkAdvance{{Through: start, Back: true}, {Back: true}} { // none leaves it
+			a.Lease = m.Lease
+			if held, err := c.store.AdvanceMark(c.Context(), "billing", m.Token, a); err != nil || !held {
+				c.Fatalf("AdvanceMark(%+v) = %t, %v", a, held, err)
+			}
+			m.Through = start
+			c.marks(m)
+		}
+		if held, err := c.store.AdvanceMark(c.Context(), "billing", m.Token-1, journal.MarkAdvance{Through: start.Add(-time.Hour), Back: true, Lease: m.Lease}); err != nil || held {
+			c.Errorf("under an old token: %t, %v", held, err)
+		}
+		c.marks(m)
+	}},
+	{"a lease that a clock gave which was ahead holds nobody up", func(c *suite) {
+		for _, past := range []time.Duration{0, time.Microsecond} {
+			until := c.now.Add(lease + journal.MuchAhead + past)
+			if _, taken, err := c.store.TakeMark(c.Context(), "billing", "a", until.Add(-lease), until); err != nil || !taken {
+				c.Fatalf("TakeMark: %t, %v", taken, err)
+			}
+			c.takeMark("b", past > 0)
+		}
+	}},
 	{"who advances it holds it for longer", func(c *suite) {
 		m := c.takeMark("a", true)
 		c.pass(lease - time.Second)

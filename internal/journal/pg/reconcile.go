@@ -91,14 +91,14 @@ func scanMark(row pgx.CollectableRow) (m journal.Mark, err error) {
 const takeMarkSQL = `WITH ` + durable + `
 INSERT INTO {{.}}reconcile_marks AS m (source, holder, lease_until, token) SELECT $1::text, $2::text, $4::timestamptz, 1 FROM durable
 ON CONFLICT (source) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until, token = m.token + 1
-WHERE m.holder IN ('', excluded.holder) OR m.lease_until <= $3
+WHERE m.holder IN ('', excluded.holder) OR m.lease_until <= $3 OR m.lease_until > $5
 RETURNING ` + markColumns
 
 // TakeMark implements [journal.Store].
 func (s *Store) TakeMark(ctx context.Context, source, holder string, now, lease time.Time) (m journal.Mark, taken bool, err error) {
 	const what = "taking the mark of a source"
 	err = s.retry(ctx, what, func() error {
-		r, err := s.pool.Query(ctx, s.in(takeMarkSQL), source, holder, now, lease)
+		r, err := s.pool.Query(ctx, s.in(takeMarkSQL), source, holder, now, lease, lease.Add(journal.MuchAhead))
 		if err != nil {
 			return err
 		}
@@ -120,13 +120,14 @@ func (s *Store) TakeMark(ctx context.Context, source, holder string, now, lease 
 }
 
 const advanceMarkSQL = `WITH ` + durable + `
-UPDATE {{.}}reconcile_marks SET lease_until = $3::timestamptz, through = greatest(through, $4::timestamptz) FROM durable
+UPDATE {{.}}reconcile_marks SET lease_until = $3::timestamptz,
+	through = CASE WHEN $5::boolean THEN coalesce($4::timestamptz, through) ELSE greatest(through, $4::timestamptz) END FROM durable
 WHERE source = $1 AND token = $2 AND holder <> ''`
 
 // AdvanceMark implements [journal.Store].
 func (s *Store) AdvanceMark(ctx context.Context, source string, token int64, a journal.MarkAdvance) (bool, error) {
 	const what = "advancing the mark of a source"
-	args := []any{source, token, a.Lease, moment(a.Through)}
+	args := []any{source, token, a.Lease, moment(a.Through), a.Back}
 	if a.Found == nil {
 		return s.changeMark(ctx, what, advanceMarkSQL, args...)
 	}

@@ -120,7 +120,7 @@ func markOf[V any](row []V) journal.Mark {
 
 const takeMarkSQL = `INSERT INTO {{.}}reconcile_marks (source, holder, lease_until, token) VALUES (?1, ?2, ?4, 1)
 	ON CONFLICT (source) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until, token = token + 1
-	WHERE holder IN ('', excluded.holder) OR lease_until <= ?3
+	WHERE holder IN ('', excluded.holder) OR lease_until <= ?3 OR lease_until > ?5
 	RETURNING ` + markColumns
 
 // TakeMark implements [journal.Store].
@@ -128,7 +128,7 @@ func (s *Store) TakeMark(ctx context.Context, source, holder string, now, lease 
 	err = s.write(ctx, "taking the mark of a source", func(w *writer) error {
 		taken = false
 		err := w.ask(s.in(takeMarkSQL), func(row []driver.Value) error { m, taken = markOf(row), true; return nil },
-			source, holder, now.UnixMicro(), lease.UnixMicro())
+			source, holder, now.UnixMicro(), lease.UnixMicro(), lease.Add(journal.MuchAhead).UnixMicro())
 		if err != nil || taken {
 			return err
 		}
@@ -142,14 +142,14 @@ func (s *Store) TakeMark(ctx context.Context, source, holder string, now, lease 
 }
 
 const advanceMarkSQL = `UPDATE {{.}}reconcile_marks SET lease_until = ?3,
-		through = CASE WHEN ?4 IS NOT NULL AND (through IS NULL OR through < ?4) THEN ?4 ELSE through END
+		through = CASE WHEN ?4 IS NOT NULL AND (?5 OR through IS NULL OR through < ?4) THEN ?4 ELSE through END
 	WHERE source = ?1 AND token = ?2 AND holder <> ''`
 
 // AdvanceMark implements [journal.Store].
 func (s *Store) AdvanceMark(ctx context.Context, source string, token int64, a journal.MarkAdvance) (bool, error) {
 	held := false
 	err := s.write(ctx, "advancing the mark of a source", func(w *writer) error {
-		n, err := w.once(s.in(advanceMarkSQL), source, token, a.Lease.UnixMicro(), moment(a.Through))
+		n, err := w.once(s.in(advanceMarkSQL), source, token, a.Lease.UnixMicro(), moment(a.Through), number(a.Back))
 		if held = n == 1; err != nil || !held || a.Found == nil {
 			return err
 		}

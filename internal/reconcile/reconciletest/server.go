@@ -58,6 +58,8 @@ type Server struct {
 	// Before is called before a page is made, with its number among all requests for pages, from 1. It may change the entries
 	// with [Server.Add] and [Server.Remove].
 	Before func(n int)
+	// Clock is what answers say in Date. Nil: they do not.
+	Clock func() time.Time
 	// Intercept may answer any request itself. It reports whether it did.
 	Intercept func(w http.ResponseWriter, r *http.Request) bool
 
@@ -135,6 +137,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, Request{Method: r.Method, URL: r.URL.String(), Header: r.Header.Clone(), Body: body.String(), At: time.Now()})
 	s.mu.Unlock()
+	if s.Clock != nil {
+		w.Header().Set("Date", s.Clock().UTC().Format(http.TimeFormat))
+	}
 	switch id, isResend := strings.CutSuffix(strings.TrimPrefix(r.URL.EscapedPath(), "/events/"), "/resend"); {
 	case s.Intercept != nil && s.Intercept(w, r):
 	case r.Header.Get("Authorization") != "Bearer "+Token:

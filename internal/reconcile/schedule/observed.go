@@ -23,7 +23,7 @@ func (s *Schedule) mustKeep(m journal.Mark, now time.Time) bool {
 	case m.Holder == s.holder:
 		return !wasObserved(m) || m.Lease.Sub(now) < leaseTime/2
 	default: // several gateways may observe it: one of them has the mark
-		return m.Holder == "" || !now.Before(m.Lease)
+		return !m.Held(s.holder, now, now.Add(leaseTime))
 	}
 }
 
@@ -105,7 +105,8 @@ func (s *Schedule) giveBack(ctx context.Context) {
 // beginAnew goes on with a source that was observed. What was made until now may have gone past the gateway, and would be taken for
 // lost: so it is passed over, which is on record before.
 func (s *Schedule) beginAnew(ctx context.Context, src Source, mark journal.Mark, now time.Time) {
-	from, until := mark.Through.Add(-overlap), now.Add(ahead)
+	until := now.Add(ahead)
+	from := earlier(mark.Through.Add(-overlap), until)
 	if s.opt.Skipped != nil {
 		if err := s.opt.Skipped(ctx, src.Name, from, until); err != nil {
 			s.opt.Logger.Warn("reconcile: a source that was observed is not compared yet, because what is passed over could not be put on record", "source", src.Name, "error", err)

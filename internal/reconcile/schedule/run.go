@@ -26,7 +26,7 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 		s.keep(ctx, src.Name, now)
 		return
 	}
-	s.later(src.Name, now.Add(min(src.Every, tryAgain))) // whatever comes of it: the mark says more then
+	s.later(src.Name, min(src.Every, tryAgain)) // whatever comes of it: the mark says more then
 	ask, cancel := context.WithTimeout(ctx, askTime)
 	mark, taken, err := s.opt.Store.TakeMark(ask, src.Name, s.holder, now, now.Add(leaseTime))
 	cancel()
@@ -36,7 +36,7 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 		return
 	case !taken:
 		return
-	case now.Before(src.again(mark)): // somebody was faster
+	case now.Before(src.again(mark, now)): // somebody was faster
 		s.release(ctx, src.Name, mark.Token, mark.Last)
 		return
 	case mark.Through.IsZero():
@@ -45,12 +45,26 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 	case wasObserved(mark):
 		s.beginAnew(ctx, src, mark, now)
 		return
+	case beyond(mark.Through, now):
+		s.goBack(ctx, src, mark, now)
+		return
 	}
+	since, late := s.since(src, mark, now)
+	report, err := s.run(ctx, src, mark, since)
+	if refused, _ := errors.AsType[*reconcile.AnswerError](err); refused != nil && refused.After > tryAgain {
+		s.later(src.Name, min(refused.After, insist)) // when the sender said
+	}
+	found := s.news(&src, mark, report, err)
+	s.tell(ctx, &src, mark, found, late || report.Cut && mark.Through.Before(report.Since), err)
+	s.record(ctx, &src, mark, found, err)
+}
+
+// run reads the list from a time on, and holds the mark meanwhile.
+func (s *Schedule) run(ctx context.Context, src Source, mark journal.Mark, since time.Time) (*reconcile.Report, error) {
 	run, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var holding sync.WaitGroup
 	holding.Go(func() { hold(run, stop, s.opt.Store, s.opt.Now, src.Name, mark.Token) })
-	since, late := s.since(src, mark, now)
 	report, err := reconcile.Run(run, reconcile.Options{
 		Source: src.Name, Provider: src.Provider, With: src.With, Token: src.Token, Types: src.Types,
 		Ledger: s.opt.Ledger, Since: since, Remembered: src.Remembered, Lag: cmp.Or(src.Lag, -1), Refused: src.Refused, Hold: src.Hold,
@@ -65,12 +79,30 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 	if lost != nil && err != nil {
 		err = lost
 	}
-	if refused, _ := errors.AsType[*reconcile.AnswerError](err); refused != nil && refused.After > tryAgain {
-		s.later(src.Name, s.opt.Now().Add(min(refused.After, insist))) // when the sender said
+	return report, err
+}
+
+// goBack begins anew with a source whose mark is of a time to come, because it was begun by a clock that was ahead: nothing would be
+// compared until then. If it is our clock that is wrong, which the sender's tells, the mark is right: what was made before the source
+// began is somebody else's, and would be done twice.
+func (s *Schedule) goBack(ctx context.Context, src Source, mark journal.Mark, now time.Time) {
+	s.later(src.Name, journal.MuchAhead) // unless it is done
+	only := src
+	only.Redeliver, only.Ingest = false, nil
+	report, err := s.run(ctx, only, mark, now)
+	log := s.opt.Logger.With("source", src.Name, "compared_through", mark.Through)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		log.Warn("reconcile: a source counts as compared up to a time to come, and its sender could not be asked what time it is; it is tried again", "error", err)
+	case report.Answered.IsZero() || beyond(now, report.Answered) || beyond(report.Answered, now):
+		log.Warn("reconcile: a source counts as compared up to a time to come, and its sender's clock does not confirm ours, so it is not compared; see that the clock is right", "sender", report.Answered)
+	case s.advance(ctx, src.Name, mark.Token, journal.MarkAdvance{Through: now.Add(overlap), Back: true, Lease: now.Add(leaseTime)}):
+		log.Warn("reconcile: a clock was ahead when a source was compared; it is compared with its sender's list from now on, and what was made before, hookonce reconcile finds")
+		mark.Last = journal.MarkResult{Ended: now}
+		s.later(src.Name, 0)
 	}
-	found := s.news(&src, mark, report, err)
-	s.tell(ctx, &src, mark, found, late || report.Cut && mark.Through.Before(report.Since), err)
-	s.record(ctx, &src, mark, found, err)
+	s.release(ctx, src.Name, mark.Token, mark.Last)
 }
 
 // begin marks the beginning of a source that was never compared. What was made before is never asked about, because the source may

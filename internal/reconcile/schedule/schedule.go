@@ -98,7 +98,7 @@ type Schedule struct {
 	metrics *metrics
 
 	mu    sync.Mutex
-	next  map[string]time.Time // when a source is looked at again
+	next  map[string]time.Time // when a source is looked at again, by the process's own clock: nobody sets that
 	busy  map[string]bool
 	told  map[string]told         // by source
 	kept  map[string]journal.Mark // of sources that are observed, as this process took them last
@@ -142,7 +142,7 @@ func (s *Schedule) due(ctx context.Context) (due []Source) {
 		if !src.Observed {
 			s.metrics.begin(src.Name)
 		}
-		if !s.busy[src.Name] && (src.Observed || !now.Before(s.next[src.Name])) {
+		if !s.busy[src.Name] && (src.Observed || !time.Now().Before(s.next[src.Name])) {
 			due = append(due, src)
 		}
 	}
@@ -174,12 +174,14 @@ func (s *Schedule) due(ctx context.Context) (due []Source) {
 			continue
 		}
 		s.metrics.standing(src.Name, m)
-		soon := now.Add(tryAgain) // what is configured, or who is at it, may be another by then
-		switch again := src.again(m); {
+		soon := func(at time.Time) time.Time { // what is configured, or who is at it, may be another by then
+			return time.Now().Add(min(at.Sub(now), tryAgain))
+		}
+		switch again := src.again(m, now); {
 		case now.Before(again):
-			s.next[src.Name] = earlier(again, soon)
-		case m.Holder != "" && m.Holder != s.holder && now.Before(m.Lease):
-			s.next[src.Name] = earlier(m.Lease, soon)
+			s.next[src.Name] = soon(again)
+		case m.Held(s.holder, now, now.Add(leaseTime)):
+			s.next[src.Name] = soon(m.Lease)
 		default:
 			s.busy[src.Name] = true
 			left = append(left, src)
@@ -195,18 +197,21 @@ func (s *Schedule) done(source string) {
 }
 
 // later puts a source off.
-func (s *Schedule) later(source string, until time.Time) {
+func (s *Schedule) later(source string, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next[source] = until
+	s.next[source] = time.Now().Add(wait)
 }
 
 // again is when a source is due by what its mark says. After a failure it is sooner than after success, so that a sender's bad
 // minute does not cost a period, and each failure makes the wait longer: it is a share of the time that is not compared. Nothing is
-// compared before runs begin.
-func (src *Source) again(m journal.Mark) time.Time {
-	if wasObserved(m) {
+// compared before runs begin. A clock that was ahead puts nothing off for as long as it was.
+func (src *Source) again(m journal.Mark, now time.Time) time.Time {
+	switch {
+	case wasObserved(m):
 		return time.Time{} // what is made from then on is compared again
+	case beyond(m.Last.Ended, now), beyond(m.Through, now):
+		return time.Time{}
 	}
 	wait := src.Every
 	if m.Last.Error != "" {
@@ -218,6 +223,9 @@ func (src *Source) again(m journal.Mark) time.Time {
 	}
 	return again
 }
+
+// beyond reports whether a time is so far ahead that a clock that was wrong gave it, then or now.
+func beyond(at, now time.Time) bool { return at.After(now.Add(journal.MuchAhead)) }
 
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {

@@ -42,6 +42,8 @@ type world struct {
 	skipped   [][2]time.Time // what was passed over
 	unwritten error          // of who puts that on record
 
+	ahead atomic.Int64 // of gateways' clocks, in nanoseconds
+
 	mu     sync.Mutex
 	source Source
 	known  map[string]bool
@@ -53,7 +55,7 @@ type world struct {
 
 func bubble(t *testing.T, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, server: &reconciletest.Server{Kind: spec.PageCursor}, store: journaltest.NewFaulty(journaltest.NewMemory()), known: map[string]bool{}}
+		w := &world{T: t, server: &reconciletest.Server{Kind: spec.PageCursor, Clock: time.Now}, store: journaltest.NewFaulty(journaltest.NewMemory()), known: map[string]bool{}}
 		w.server.Intercept = func(rw http.ResponseWriter, _ *http.Request) bool {
 			w.mu.Lock()
 			answer := w.answer
@@ -89,7 +91,7 @@ func (w *world) start() *gateway {
 func (w *world) startWith(source func() Source) *gateway {
 	g := &gateway{metrics: prometheus.NewRegistry()}
 	o := Options{
-		Store: w.store, Ledger: w, Transport: w.server, Now: time.Now, Registerer: g.metrics, Logger: slog.New(slog.NewTextHandler(w, nil)),
+		Store: w.store, Ledger: w, Transport: w.server, Now: w.now, Registerer: g.metrics, Logger: slog.New(slog.NewTextHandler(w, nil)),
 		Sources: func() []Source { return []Source{source()} },
 		Skipped: func(_ context.Context, source string, from, until time.Time) error {
 			w.mu.Lock()
@@ -132,6 +134,12 @@ func (w *world) begun() *gateway {
 	w.pass(time.Hour)
 	return g
 }
+
+// now is what gateways' clocks say.
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+
+// shift sets gateways' clocks.
+func (w *world) shift(ahead time.Duration) { w.ahead.Store(int64(ahead)) }
 
 func (w *world) pass(d time.Duration) {
 	time.Sleep(d)
