@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgerror"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/provider"
