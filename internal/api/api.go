@@ -115,6 +115,7 @@ func serveDocument(mux *http.ServeMux, doc *huma.OpenAPI) {
 func (a *api) register(h huma.API) {
 	get(h, "list-events", "/events", "List events, newest first", a.list)
 	get(h, "get-event", "/events/{source}/{key}", "One event with its attempts and copies", a.byKey)
+	get(h, "find-events", "/keys/{key}", "List the events that have a key, whatever their source, newest first", a.byKeyAlone)
 	get(h, "get-event-by-id", "/events/{id}", "The same by identifier, for events without a key", a.byID)
 	huma.Register(h, tailOperation(), a.tail)
 	get(h, "list-failures", "/failures", "Group what failed by destination and kind of error", a.failures)

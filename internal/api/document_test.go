@@ -38,7 +38,7 @@ func TestDocument(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"get /api/v1/alerts", "get /api/v1/alerts/history", "get /api/v1/alerts/rules", "get /api/v1/audit", "get /api/v1/destinations", "get /api/v1/events", "get /api/v1/events/{id}",
-		"get /api/v1/events/{source}/{key}", "get /api/v1/failures", "get /api/v1/history", "get /api/v1/overview", "get /api/v1/refusals", "get /api/v1/sources", "get /api/v1/sources/{name}/missing", "get /api/v1/sources/{name}/refusals", "get /api/v1/stats", "get /api/v1/tail",
+		"get /api/v1/events/{source}/{key}", "get /api/v1/failures", "get /api/v1/history", "get /api/v1/keys/{key}", "get /api/v1/overview", "get /api/v1/refusals", "get /api/v1/sources", "get /api/v1/sources/{name}/missing", "get /api/v1/sources/{name}/refusals", "get /api/v1/stats", "get /api/v1/tail",
 		"post /api/v1/alerts/acknowledge", "post /api/v1/alerts/channels/{name}/test", "post /api/v1/alerts/silences", "post /api/v1/alerts/silences/{id}/end",
 		"post /api/v1/destinations/{name}/pause", "post /api/v1/destinations/{name}/resume",
 		"post /api/v1/events/{id}/payload", "post /api/v1/events/{id}/replay", "post /api/v1/events/{source}/{key}/replay", "post /api/v1/reload", "post /api/v1/replay",

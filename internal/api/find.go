@@ -17,7 +17,7 @@ func (p *KeyPath) find(ctx context.Context, records journal.Reader) (int64, erro
 	if !plain(p.Source) || !plain(p.Key) {
 		return 0, journal.ErrNoEvent // stores hold no such texts
 	}
-	return journal.FindAsWritten(ctx, records, p.Source, p.Key)
+	return journal.AsWritten(p.Key, func(key string) (int64, error) { return records.Find(ctx, p.Source, key) })
 }
 
 // IDPath names an event by its identifier.
@@ -30,6 +30,30 @@ func (p *IDPath) find(context.Context, journal.Reader) (int64, error) { return p
 // finder is either of them.
 type finder interface {
 	find(context.Context, journal.Reader) (int64, error)
+}
+
+type keyInput struct {
+	Key string `path:"key" maxLength:"2048"`
+}
+
+// byKeyAlone lists the events that have a key, newest first. It is of no matter which sources are
+// configured: the events of one that was renamed stay on record under its old name.
+func (a *api) byKeyAlone(ctx context.Context, in *keyInput) (*answer[EventList], error) {
+	out := &answer[EventList]{EventList{Events: []Event{}}}
+	err := a.ask(ctx, readTime, func(ctx context.Context) error {
+		if !plain(in.Key) {
+			return journal.ErrNoEvent // stores hold no such texts
+		}
+		found, err := journal.AsWritten(in.Key, func(key string) ([]journal.Summary, error) { return a.opt.Records.FindAnywhere(ctx, key) })
+		for i := range found {
+			out.Body.Events = append(out.Body.Events, newEvent(&found[i]))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (a *api) byKey(ctx context.Context, in *KeyPath) (*answer[Detail], error) {

@@ -156,7 +156,7 @@ func TestStoreFails(t *testing.T) {
 	r := newRig(t)
 	r.records = broken{r.model}
 	r.serve()
-	for _, path := range []string{"/api/v1/events", "/api/v1/events/1", "/api/v1/events/billing/a", "/api/v1/destinations", "/api/v1/audit"} {
+	for _, path := range []string{"/api/v1/events", "/api/v1/events/1", "/api/v1/events/billing/a", "/api/v1/keys/a", "/api/v1/destinations", "/api/v1/audit"} {
 		w, answer := r.send(request("GET", path, nil))
 		if w.Code != 503 || w.Header().Get("Retry-After") == "" || strings.Contains(fmt.Sprint(answer), "hunter2") {
 			t.Errorf("%s answered %d %v", path, w.Code, answer)
@@ -173,7 +173,10 @@ var errBroken = errors.New("postgres://u:hunter2@db: connection refused")
 func (broken) List(context.Context, journal.Filter, int64, int) (journal.Page, error) {
 	return journal.Page{}, errBroken
 }
-func (broken) Find(context.Context, string, string) (int64, error)         { return 0, errBroken }
+func (broken) Find(context.Context, string, string) (int64, error) { return 0, errBroken }
+func (broken) FindAnywhere(context.Context, string) ([]journal.Summary, error) {
+	return nil, errBroken
+}
 func (broken) History(context.Context, int64) (*journal.History, error)    { return nil, errBroken }
 func (broken) Open(context.Context) ([]journal.OpenCount, error)           { return nil, errBroken }
 func (broken) Pauses(context.Context) ([]journal.Pause, error)             { return nil, errBroken }

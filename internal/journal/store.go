@@ -134,6 +134,11 @@ type Reader interface {
 	// Find returns the identifier of the event that has a key in a source, or [ErrNoEvent].
 	Find(ctx context.Context, source, key string) (int64, error)
 
+	// FindAnywhere returns what [Reader.List] would say about the events that have a key, one of
+	// each source that has it on record, newest first, or [ErrNoEvent]. The work grows with the
+	// number of sources on record.
+	FindAnywhere(ctx context.Context, key string) ([]Summary, error)
+
 	// History returns all that is known about one event, or [ErrNoEvent].
 	History(ctx context.Context, id int64) (*History, error)
 

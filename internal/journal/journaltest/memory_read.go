@@ -183,6 +183,25 @@ func (m *Memory) Find(ctx context.Context, source, key string) (int64, error) {
 	return id, nil
 }
 
+// FindAnywhere implements [journal.Store].
+func (m *Memory) FindAnywhere(ctx context.Context, key string) (all []journal.Summary, err error) {
+	end, err := m.begin(ctx)
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	for r, id := range m.keys {
+		if r.key == key && key != "" {
+			all = append(all, m.summary(id))
+		}
+	}
+	if all == nil {
+		return nil, journal.ErrNoEvent
+	}
+	slices.SortFunc(all, func(a, b journal.Summary) int { return cmp.Compare(b.ID, a.ID) })
+	return all, nil
+}
+
 // History implements [journal.Store].
 func (m *Memory) History(ctx context.Context, id int64) (*journal.History, error) {
 	end, err := m.begin(ctx)

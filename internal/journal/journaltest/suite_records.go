@@ -326,6 +326,29 @@ var historyCases = []testCase{
 			c.Errorf("History of another = %v", err)
 		}
 	}},
+	{"events are found by their key alone, whatever their source, the newest first", func(c *suite) {
+		at := func(key, source string) *journal.Record {
+			return c.entry(key, func(e *journal.Record) { e.Source = source })
+		}
+		old, other, unkeyed := at("evt_1", "z"), at("evt_2", "b"), at("", "y")
+		c.fresh(old, other, unkeyed, at("", "z"))
+		c.pass(time.Minute)
+		last := at("evt_1", "a")
+		c.fresh(last)
+		for key, want := range map[string][]int64{"evt_1": {last.ID, old.ID}, "evt_2": {other.ID}, "evt": nil, "": nil} {
+			all, err := c.store.FindAnywhere(c.Context(), key)
+			var found []int64
+			for _, s := range all {
+				found = append(found, s.ID)
+				if s.Key != key || len(s.Deliveries) != 1 {
+					c.Errorf("FindAnywhere(%q) has %+v", key, s)
+				}
+			}
+			if !slices.Equal(found, want) || (want == nil) != errors.Is(err, journal.ErrNoEvent) || want != nil && err != nil {
+				c.Errorf("FindAnywhere(%q) = %v, %v; want %v", key, found, err, want)
+			}
+		}
+	}},
 	{"attempts, oldest first, with the answers", func(c *suite) {
 		e := c.stored("evt_1", to("app", "audit"))
 		var want []journal.Attempt

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -202,6 +203,24 @@ func (s *Store) Find(ctx context.Context, source, key string) (id int64, err err
 		err = journal.ErrNoEvent
 	}
 	return id, failed("finding an event", err)
+}
+
+const findAnywhereSQL = sourcesSQL + `SELECT ` + summaryColumns + ` FROM s CROSS JOIN LATERAL (
+	SELECT * FROM {{.}}events WHERE source = s.source AND key = $2 LIMIT 1) e ` + summaryJoins + ` ORDER BY e.id DESC`
+
+// FindAnywhere implements [journal.Store].
+func (s *Store) FindAnywhere(ctx context.Context, key string) (all []journal.Summary, err error) {
+	err = s.read(ctx, "finding events by their key", func(tx pgx.Tx) error {
+		all, err = rows(ctx, tx, s.in(findAnywhereSQL), []any{math.MaxInt32, key}, scanSummary)
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			return journal.ErrNoEvent
+		}
+		return s.addDeliveries(ctx, tx, all)
+	})
+	return all, err
 }
 
 // History implements [journal.Store].

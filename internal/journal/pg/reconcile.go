@@ -42,15 +42,18 @@ func (s *Store) Known(ctx context.Context, source string, keys []string) (map[st
 	return known, nil
 }
 
-// elsewhereSQL goes from source to source along the index of keys, and looks each key up in it.
-const elsewhereSQL = `WITH RECURSIVE s AS (
+// sourcesSQL goes from source to source along the index of keys, to the first $1 of them.
+const sourcesSQL = `WITH RECURSIVE s AS (
 	(SELECT source, 1 AS n FROM {{.}}events ORDER BY source LIMIT 1)
 	UNION ALL
-	SELECT (SELECT e.source FROM {{.}}events e WHERE e.source > s.source ORDER BY e.source LIMIT 1), s.n + 1 FROM s WHERE s.source IS NOT NULL AND s.n < $3
+	SELECT (SELECT e.source FROM {{.}}events e WHERE e.source > s.source ORDER BY e.source LIMIT 1), s.n + 1 FROM s WHERE s.source IS NOT NULL AND s.n < $1
 )
-SELECT DISTINCT ON (k.key) k.key, s.source, e.received_at FROM s CROSS JOIN unnest($2::text[]) AS k (key), LATERAL (
+`
+
+// elsewhereSQL looks each key up in the index of keys, source by source.
+const elsewhereSQL = sourcesSQL + `SELECT DISTINCT ON (k.key) k.key, s.source, e.received_at FROM s CROSS JOIN unnest($3::text[]) AS k (key), LATERAL (
 	SELECT received_at FROM {{.}}events WHERE source = s.source AND key = k.key LIMIT 1) e
-WHERE s.source <> ALL ($1::text[]) ORDER BY k.key, e.received_at DESC, s.source`
+WHERE s.source <> ALL ($2::text[]) ORDER BY k.key, e.received_at DESC, s.source`
 
 // KnownElsewhere implements [journal.Store].
 func (s *Store) KnownElsewhere(ctx context.Context, source string, strangers, keys []string) (map[string]journal.Elsewhere, error) {
@@ -61,7 +64,7 @@ func (s *Store) KnownElsewhere(ctx context.Context, source string, strangers, ke
 	found := map[string]journal.Elsewhere{}
 	var key string
 	var e journal.Elsewhere
-	err = each(ctx, s.pool, s.in(elsewhereSQL), []any{append([]string{source}, strangers...), keys, journal.MaxSources}, []any{&key, &e.Source, &e.ReceivedAt}, func() error {
+	err = each(ctx, s.pool, s.in(elsewhereSQL), []any{journal.MaxSources, append([]string{source}, strangers...), keys}, []any{&key, &e.Source, &e.ReceivedAt}, func() error {
 		found[key] = e
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -109,15 +110,21 @@ func (s *Store) Arrivals(ctx context.Context, first int64, limit int) ([]journal
 // Summaries implements [journal.Store].
 func (s *Store) Summaries(ctx context.Context, ids []int64) (all []journal.Summary, err error) {
 	err = s.read(ctx, "reading events", func(tx *sql.Tx) error {
-		all, err = rows(ctx, tx, s.in(`SELECT `+summaryColumns+` FROM {{.}}events e LEFT JOIN {{.}}twins t ON t.event_id = e.id
-			WHERE e.id IN (`+numbers(ids)+`) ORDER BY e.id`), nil, scanSummary)
-		for i := range all {
-			if err == nil {
-				all[i].Deliveries, err = s.openDeliveries(ctx, tx, all[i].ID)
-			}
-		}
+		all, err = s.summaries(ctx, tx, s.in(`SELECT `+summaryColumns+` FROM {{.}}events e LEFT JOIN {{.}}twins t ON t.event_id = e.id
+			WHERE e.id IN (`+numbers(ids)+`) ORDER BY e.id`))
 		return err
 	})
+	return all, err
+}
+
+// summaries returns the events that a query chooses, with their open deliveries.
+func (s *Store) summaries(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]journal.Summary, error) {
+	all, err := rows(ctx, tx, query, args, scanSummary)
+	for i := range all {
+		if err == nil {
+			all[i].Deliveries, err = s.openDeliveries(ctx, tx, all[i].ID)
+		}
+	}
 	return all, err
 }
 
@@ -193,6 +200,21 @@ func (s *Store) Find(ctx context.Context, source, key string) (id int64, err err
 		err = journal.ErrNoEvent
 	}
 	return id, failed("finding an event", err)
+}
+
+const findAnywhereSQL = sourcesSQL + `SELECT ` + summaryColumns + ` FROM s CROSS JOIN {{.}}events e ON e.source = s.source AND e.key = ?2
+	LEFT JOIN {{.}}twins t ON t.event_id = e.id ORDER BY e.id DESC`
+
+// FindAnywhere implements [journal.Store].
+func (s *Store) FindAnywhere(ctx context.Context, key string) (all []journal.Summary, err error) {
+	err = s.read(ctx, "finding events by their key", func(tx *sql.Tx) error {
+		all, err = s.summaries(ctx, tx, s.in(findAnywhereSQL), math.MaxInt32, key)
+		if err == nil && len(all) == 0 {
+			err = journal.ErrNoEvent
+		}
+		return err
+	})
+	return all, err
 }
 
 // History implements [journal.Store].

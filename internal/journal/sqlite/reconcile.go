@@ -51,15 +51,18 @@ func (s *Store) Known(ctx context.Context, source string, keys []string) (map[st
 	return known, nil
 }
 
-// elsewhereSQL goes from source to source along the index of keys, and looks each key up in it. Of a group with max SQLite
-// returns the row that has it.
-const elsewhereSQL = `WITH RECURSIVE s (source, n) AS (
+// sourcesSQL goes from source to source along the index of keys, to the first ?1 of them.
+const sourcesSQL = `WITH RECURSIVE s (source, n) AS (
 		SELECT * FROM (SELECT source, 1 FROM {{.}}events ORDER BY source LIMIT 1)
 		UNION ALL
-		SELECT (SELECT e.source FROM {{.}}events e WHERE e.source > s.source ORDER BY e.source LIMIT 1), s.n + 1 FROM s WHERE s.source IS NOT NULL AND s.n < ?3
+		SELECT (SELECT e.source FROM {{.}}events e WHERE e.source > s.source ORDER BY e.source LIMIT 1), s.n + 1 FROM s WHERE s.source IS NOT NULL AND s.n < ?1
 	)
-	SELECT k.value, e.source, max(e.received_at) FROM s CROSS JOIN json_each(?2) k CROSS JOIN {{.}}events e ON e.source = s.source AND e.key = k.value
-	WHERE s.source NOT IN (SELECT value FROM json_each(?1)) GROUP BY k.value`
+	`
+
+// elsewhereSQL looks each key up in the index of keys, source by source. Of a group with max SQLite
+// returns the row that has it.
+const elsewhereSQL = sourcesSQL + `SELECT k.value, e.source, max(e.received_at) FROM s CROSS JOIN json_each(?3) k CROSS JOIN {{.}}events e ON e.source = s.source AND e.key = k.value
+	WHERE s.source NOT IN (SELECT value FROM json_each(?2)) GROUP BY k.value`
 
 // KnownElsewhere implements [journal.Store].
 func (s *Store) KnownElsewhere(ctx context.Context, source string, strangers, keys []string) (map[string]journal.Elsewhere, error) {
@@ -77,7 +80,7 @@ func (s *Store) KnownElsewhere(ctx context.Context, source string, strangers, ke
 		return nil, failed(what, err)
 	}
 	found := map[string]journal.Elsewhere{}
-	_, err = rows(ctx, s.readers, s.in(elsewhereSQL), []any{string(except), string(asked), journal.MaxSources}, func(row scanner) (struct{}, error) {
+	_, err = rows(ctx, s.readers, s.in(elsewhereSQL), []any{journal.MaxSources, string(except), string(asked)}, func(row scanner) (struct{}, error) {
 		var key, at string
 		var received int64
 		err := row.Scan(&key, &at, &received)

@@ -24,6 +24,7 @@ type Pages interface {
 	Summaries(ctx context.Context, ids []int64) ([]journal.Summary, error)
 	Contents(ctx context.Context, ids []int64, see func(id int64, header, body []byte) error) error
 	Find(ctx context.Context, source, key string) (int64, error)
+	FindAnywhere(ctx context.Context, key string) ([]journal.Summary, error)
 	History(ctx context.Context, id int64) (*journal.History, error)
 	FailureGroups(ctx context.Context, since time.Time) (journal.Failures, error)
 	Open(ctx context.Context) ([]journal.OpenCount, error)
@@ -220,6 +221,11 @@ func (r *Records) Contents(ctx context.Context, ids []int64, see func(id int64, 
 // Find implements [Pages].
 func (r *Records) Find(ctx context.Context, source, key string) (int64, error) {
 	return pages(ctx, r, func(p Pages) (int64, error) { return p.Find(ctx, source, key) })
+}
+
+// FindAnywhere implements [Pages].
+func (r *Records) FindAnywhere(ctx context.Context, key string) ([]journal.Summary, error) {
+	return pages(ctx, r, func(p Pages) ([]journal.Summary, error) { return p.FindAnywhere(ctx, key) })
 }
 
 // History implements [Pages].

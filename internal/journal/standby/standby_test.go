@@ -19,7 +19,7 @@ import (
 // reads says of every method of the journal's store whether a copy may be asked instead. What writes, and whatever
 // something is decided by, is false.
 var reads = map[string]bool{
-	"List": true, "Summaries": true, "Contents": true, "Find": true, "History": true, "FailureGroups": true, "Open": true,
+	"List": true, "Summaries": true, "Contents": true, "Find": true, "FindAnywhere": true, "History": true, "FailureGroups": true, "Open": true,
 	"Audits": true, "Tallies": true,
 
 	"Accept": false, "RecordBypassed": false, "RecordDuplicates": false, "Statuses": false,
@@ -262,6 +262,9 @@ func (s *source) Contents(context.Context, []int64, func(int64, []byte, []byte) 
 	return s.note()
 }
 func (s *source) Find(context.Context, string, string) (int64, error) { return 0, s.note() }
+func (s *source) FindAnywhere(context.Context, string) ([]journal.Summary, error) {
+	return nil, s.note()
+}
 func (s *source) History(context.Context, int64) (*journal.History, error) {
 	return nil, s.note()
 }
@@ -289,6 +292,9 @@ func (p primary) Contents(ctx context.Context, ids []int64, see func(int64, []by
 }
 func (p primary) Find(ctx context.Context, source, key string) (int64, error) {
 	return p.source.Find(ctx, source, key)
+}
+func (p primary) FindAnywhere(ctx context.Context, key string) ([]journal.Summary, error) {
+	return p.source.FindAnywhere(ctx, key)
 }
 func (p primary) History(ctx context.Context, id int64) (*journal.History, error) {
 	return p.source.History(ctx, id)

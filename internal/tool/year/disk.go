@@ -346,6 +346,11 @@ func (d *disk) Find(ctx context.Context, source, key string) (int64, error) {
 	return call(ctx, d, "find", func(ctx context.Context) (int64, error) { return d.Store.Find(ctx, source, key) })
 }
 
+// FindAnywhere implements [journal.Store].
+func (d *disk) FindAnywhere(ctx context.Context, key string) ([]journal.Summary, error) {
+	return call(ctx, d, "find anywhere", func(ctx context.Context) ([]journal.Summary, error) { return d.Store.FindAnywhere(ctx, key) })
+}
+
 // History implements [journal.Store].
 func (d *disk) History(ctx context.Context, id int64) (*journal.History, error) {
 	return call(ctx, d, "history", func(ctx context.Context) (*journal.History, error) { return d.Store.History(ctx, id) })
