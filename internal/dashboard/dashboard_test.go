@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -513,5 +514,117 @@ func TestAlertForms(t *testing.T) {
 		if w.Code != c.code || !strings.Contains(w.Body.String(), c.shows) || w.Code == 303 && !strings.HasPrefix(c.path, w.Header().Get("Location")) {
 			t.Errorf("%s: %d %s\n%s", c.path, w.Code, w.Header().Get("Location"), w.Body)
 		}
+	}
+}
+
+// answering returns an API that answers one question with this, and all others as another one does.
+func answering(told http.Handler, path string, answer any) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != api.Base+path {
+			told.ServeHTTP(w, r)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	})
+}
+
+// folded returns what can be opened in a page, by its id, and complains of ids that are none or
+// that two elements have.
+func folded(t *testing.T, page string) map[string]string {
+	t.Helper()
+	tree, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, ids := map[string]string{}, map[string]bool{}
+	for n := range tree.Descendants() {
+		for _, a := range n.Attr {
+			if a.Key != "id" {
+				continue
+			}
+			if ids[a.Val] || a.Val == "" || strings.ContainsAny(a.Val, " \t\n\f\r") {
+				t.Errorf("<%s> has the id %q, which is no id or not its own", n.Data, a.Val)
+			}
+			ids[a.Val] = true
+			if n.Data == "details" {
+				var text strings.Builder
+				if err := html.Render(&text, n); err != nil {
+					t.Fatal(err)
+				}
+				found[a.Val] = text.String()
+			}
+		}
+	}
+	return found
+}
+
+// What somebody has opened is about the same when the page is refreshed, whatever came above it
+// meanwhile: the script opens again what has the same id, and whoever sends the form in it means
+// what it was about before.
+func TestWhatIsOpenStaysWhatItWas(t *testing.T) {
+	at := dashboardtest.Now
+	alerts := func(names ...string) (list api.AlertList) {
+		for _, name := range names {
+			list.Alerts = append(list.Alerts, api.AlertState{Name: name, State: "firing", Severity: "ticket", Headline: name, Since: at})
+		}
+		return list
+	}
+	missing := func(all ...api.MissingEvent) api.MissingList { return api.MissingList{Events: all} }
+	event := func(all ...api.Attempt) api.Detail {
+		return api.Detail{Event: api.Event{ID: "924305118331207681", Source: "billing", State: "failed", ReceivedAt: at}, Attempts: all}
+	}
+	failures := func(all ...api.FailureSample) api.FailureList {
+		return api.FailureList{Open: []api.FailureGroup{{Destination: "ledger", Kind: "status", Status: 500, Count: 9, Since: at, Latest: at, Samples: all}}}
+	}
+	attempt := api.Attempt{Destination: "ledger", Number: 1, Outcome: "failed", Answer: "it is down", StartedAt: at.Add(time.Second)}
+	earlier := api.Attempt{Destination: "mail", Number: 1, Outcome: "failed", Answer: "it hangs", StartedAt: at}
+	sample, newer := api.FailureSample{ID: "1", Source: "billing", State: "failed", Answer: "it is down"}, api.FailureSample{ID: "2", Source: "billing", State: "failed", Answer: "it hangs"}
+	for page, c := range map[string]struct {
+		path        string
+		first, then any
+	}{
+		"/alerts":                            {"/alerts", alerts("a rule/<b>"), alerts("store_away", "a rule/b", "a rule/<b>")},
+		"/sources/billing":                   {"/sources/billing/missing", missing(api.MissingEvent{Key: "evt 1"}), missing(api.MissingEvent{Entry: "evt 1"}, api.MissingEvent{Key: "all"}, api.MissingEvent{Key: "why"}, api.MissingEvent{Key: "why-evt"}, api.MissingEvent{Key: "evt 1"})},
+		"/events/924305118331207681":         {"/events/924305118331207681", event(attempt), event(earlier, attempt)},
+		"/failures/ledger/status?status=500": {"/failures", failures(sample), failures(newer, sample)},
+	} {
+		show := func(answer any) map[string]string {
+			d := dashboard.New(dashboard.Options{
+				API:   answering(&dashboardtest.API{World: dashboardtest.Trouble}, c.path, answer),
+				Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return at },
+			})
+			w := serve(d, request("GET", page, nil))
+			if w.Code != http.StatusOK {
+				t.Fatalf("%s: %d %s", page, w.Code, w.Body)
+			}
+			return folded(t, w.Body.String())
+		}
+		before, after := show(c.first), show(c.then)
+		if len(before) == 0 || len(after) <= len(before) {
+			t.Errorf("%s: %d can be opened, and then %d", page, len(before), len(after))
+		}
+		for id, was := range before {
+			if after[id] != was {
+				t.Errorf("%s: what is open as %s was %s, and is then %s", page, id, was, after[id])
+			}
+		}
+	}
+}
+
+// Each page has a key of its own, also where the library's pages are shown: the script goes to the
+// first that has it.
+func TestEachPageHasItsKey(t *testing.T) {
+	d := dashboard.New(dashboard.Options{API: &dashboardtest.API{World: dashboardtest.Calm}, Guard: api.NewGuard(nil, api.GuardOptions{}), Library: http.NotFoundHandler()})
+	body := serve(d, request("GET", "/sources", nil)).Body.String()
+	places := regexp.MustCompile(`data-key="(\w)"[^>]*>([^<]+)</a>`).FindAllStringSubmatch(body, -1)
+	has := map[string]string{}
+	for _, p := range places {
+		if other := has[p[1]]; other != "" {
+			t.Errorf("%s and %s have the key %s", other, p[2], p[1])
+		}
+		has[p[1]] = p[2]
+	}
+	if n := strings.Count(body, "data-key="); n != len(places) || !strings.Contains(body, ">Library</a>") {
+		t.Errorf("%d places have a key of one letter, of %d: %v", len(places), n, has)
 	}
 }

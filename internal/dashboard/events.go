@@ -171,6 +171,7 @@ type eventsView struct {
 	// Sources and Destinations are what may be chosen.
 	Sources      []string `json:"-"`
 	Destinations []string `json:"-"`
+	Key          string   `json:"key,omitempty"`   // which these have, in place of a filter
 	Wrong        string   `json:"wrong,omitempty"` // with the filter
 	Further      bool     `json:"-"`               // this is not the first part
 	Next         string   `json:"-"`               // address of the next part
@@ -192,7 +193,11 @@ func (v eventsView) Covers() string {
 	if v.Wrong != "" {
 		return ""
 	}
-	text := plural(len(v.Events), "event", "events") + ", newest first"
+	text := plural(len(v.Events), "event", "events")
+	if v.Key != "" {
+		return text + " of as many sources have the key " + v.Key + ", newest first. Times are UTC."
+	}
+	text += ", newest first"
 	if v.Further {
 		text += ", older than those on the page before"
 	}
@@ -250,37 +255,44 @@ func (d *dashboard) names(ctx context.Context) (sources, destinations []string) 
 	return sources, slices.Compact(destinations)
 }
 
-// maxFindSources is in how many sources a key is looked for whose source is not said.
-const maxFindSources = 64
-
-// find leads to the event that somebody names by its identifier, or by its key with or without its source.
+// find leads to the event that somebody names: by its identifier, by its source and its key, or by
+// its key alone. Of several that have the key it shows all. What is on record is found under the
+// source that it came by, whether or not that is configured.
 func (d *dashboard) find(r *http.Request) (*page, error) {
 	ctx, text := r.Context(), strings.TrimSpace(r.URL.Query().Get("q"))
-	paths := []string{}
+	var paths []string
 	if id, err := strconv.ParseInt(text, 10, 64); err == nil && id > 0 {
 		paths = append(paths, "/events/"+text)
 	}
-	sources, _ := d.names(ctx)
-	if source, key, ok := strings.Cut(text, "/"); ok && slices.Contains(sources, source) && key != "" {
+	if source, key, ok := strings.Cut(text, "/"); ok && source != "" && key != "" {
 		paths = append(paths, "/events/"+segment(source)+"/"+segment(key))
-	}
-	for _, s := range sources[:min(len(sources), maxFindSources)] {
-		if text != "" && len(text) <= 512 {
-			paths = append(paths, "/events/"+segment(s)+"/"+segment(text))
-		}
 	}
 	for _, p := range paths {
 		var found api.Detail
-		err := d.get(ctx, p, nil, &found)
-		var why *Refusal
-		switch {
+		switch err := d.get(ctx, p, nil, &found); {
 		case err == nil:
 			return &page{To: "/events/" + found.ID}, nil
-		case !errors.As(err, &why) || why.Status == http.StatusServiceUnavailable:
+		case !isUnknown(err):
 			return nil, err
 		}
 	}
-	return &page{To: query("/events", "resource", text)}, nil
+	v := eventsView{Filter: Filter{}, Key: text}
+	switch err := d.get(ctx, "/keys/"+segment(text), nil, &v.EventList); {
+	case err != nil && !isUnknown(err):
+		return nil, err
+	case len(v.Events) == 0:
+		return &page{To: query("/events", "resource", text)}, nil
+	case len(v.Events) == 1:
+		return &page{To: "/events/" + v.Events[0].ID}, nil
+	}
+	v.Sources, v.Destinations = d.names(ctx)
+	return &page{Title: "Events", Place: "/events", Again: 10, Data: v, Commands: []command{{"Show the newest", "hookonce events show " + v.Events[0].ID}}}, nil
+}
+
+// isUnknown reports whether the API says that there is no such event, or can be none.
+func isUnknown(err error) bool {
+	var why *Refusal
+	return errors.As(err, &why) && (why.Status == http.StatusNotFound || why.Status == http.StatusUnprocessableEntity)
 }
 
 // eventView is one event with what happened to it.
@@ -331,6 +343,7 @@ func signedWith(e *api.Detail) string {
 type moment struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // received, attempt, or that of a sighting
+	ID   string    `json:"-"`    // of an attempt, in the page
 	// Failed is set if it is one to look at.
 	Failed bool   `json:"failed,omitempty"`
 	Text   string `json:"text"`
@@ -405,7 +418,7 @@ func timeline(e *api.Detail, from *api.Source) []moment {
 	}
 	all := []moment{{At: e.ReceivedAt, Kind: "received", Text: text, Detail: signedWith(e)}}
 	for _, a := range e.Attempts {
-		m := moment{At: a.StartedAt, Kind: "attempt", Failed: a.Outcome != "done", Detail: a.Error, Answer: a.Answer}
+		m := moment{At: a.StartedAt, Kind: "attempt", ID: segment(a.Destination) + "-" + strconv.FormatInt(a.Number, 10), Failed: a.Outcome != "done", Detail: a.Error, Answer: a.Answer}
 		answered := "no answer"
 		if a.Status != 0 {
 			answered = strings.TrimSpace(strconv.Itoa(a.Status) + " " + http.StatusText(a.Status))

@@ -55,7 +55,7 @@ func framed(o Options) *frame.Frame {
 	}
 	shown := places
 	if o.Library != nil {
-		shown = append(slices.Clone(places), frame.Place{Path: libraryPath, Name: "Library", Key: "l"})
+		shown = append(slices.Clone(places), frame.Place{Path: libraryPath, Name: "Library", Key: "b"})
 	}
 	return frame.New(frame.Options{
 		Templates: own, Functions: template.FuncMap{"open": openOf, "words": groupWords, "address": groupAddress,

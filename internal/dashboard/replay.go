@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -32,6 +33,12 @@ type replayView struct {
 
 // Counted reports whether nothing was done but counting.
 func (v *replayView) Counted() bool { return v.Result.DryRun }
+
+// SoFar is what the form that goes on carries of what it came to up to here.
+func (v *replayView) SoFar() (string, error) {
+	text, err := json.Marshal(v.Result)
+	return string(text), err
+}
 
 // readReplay takes a replay from a form.
 func (d *dashboard) readReplay(r *http.Request) *replayView {
@@ -74,14 +81,15 @@ func (d *dashboard) replayMany(r *http.Request) (*page, error) {
 		in["reason"] = cmp.Or(v.Reason, counting)
 	}
 	if cursor := r.PostForm.Get("cursor"); cursor != "" {
-		in["cursor"] = cursor
+		_ = json.Unmarshal([]byte(r.PostForm.Get("so_far")), &v.Result) // what cannot be read was nothing
+		in["cursor"], v.Result.Cursor = cursor, cursor                  // where to go on also if this request fails
 	}
 	err = d.replayAll(r.Context(), in, &v.Result)
 	return d.replayed(r, v, dry, err, "hookonce events replay"+v.Filter.Flags()+flags(v)+" --yes")
 }
 
-// replayAll goes on from piece to piece until all is done, or as much as one request may. An error after the first piece leaves
-// a cursor: what was done is told.
+// replayAll goes on from piece to piece until all is done, or as much as one request may, and adds
+// to what there was before. An error after the first piece leaves a cursor: what was done is told.
 func (d *dashboard) replayAll(ctx context.Context, in map[string]any, sum *api.ReplayResult) error {
 	for end := time.Now().Add(replayTime); ; {
 		var piece api.ReplayResult

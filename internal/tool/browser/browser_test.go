@@ -304,9 +304,9 @@ func TestKeyboard(t *testing.T) {
 		t.Error("the first step of page one leads nowhere")
 	}
 	b.run(chromedp.Navigate(address + "/alerts"))
-	b.tabTo("#do-1 summary")
+	b.tabTo("#firing li:nth-child(2) summary")
 	b.run(chromedp.KeyEvent(kb.Enter))
-	b.tabTo("#why-1")
+	b.tabTo("#firing li:nth-child(2) form[action$='/silence'] input[name=reason]")
 	b.run(chromedp.KeyEvent("the mail provider moves"))
 	b.enter()
 	expect("silencing", `/alerts/silences {"alert":`)
