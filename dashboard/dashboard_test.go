@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -298,6 +299,97 @@ func TestPageWithoutTallies(t *testing.T) {
 	}
 	if w := serve(dashboardtest.Library(store, false), request("GET", "/", nil)); strings.Contains(w.Body.String(), "the log says why") || strings.Contains(w.Body.String(), "does not keep") {
 		t.Error("what is known is said not to be")
+	}
+}
+
+// standing is a store in which all stands so.
+type standing struct {
+	*dashboardtest.Store
+	claims     []hookonce.ClaimCount
+	effects    []hookonce.EffectCount
+	reconciled []hookonce.Reconciliation
+}
+
+func (s standing) CountClaims(context.Context, int) ([]hookonce.ClaimCount, error) {
+	return s.claims, nil
+}
+func (s standing) CountEffects(context.Context, int) ([]hookonce.EffectCount, error) {
+	return s.effects, nil
+}
+func (s standing) Reconciliations(context.Context, int) ([]hookonce.Reconciliation, error) {
+	return s.reconciled, nil
+}
+
+// Page one begins with what needs somebody now, wherever it is found, and so do the sentences
+// below, however many there are. What a reconciliation found needs somebody for seven days.
+func TestTheWorstIsSaidFirst(t *testing.T) {
+	const day = 24 * time.Hour
+	at := func(age time.Duration) time.Time { return dashboardtest.Now.Add(-age) }
+	doubled := func(age time.Duration) []hookonce.Reconciliation {
+		return []hookonce.Reconciliation{{At: at(age), Question: hookonce.ReconcileQuestion{Table: "payments"}, Doubled: 2}}
+	}
+	dead := []hookonce.ClaimCount{{Source: "billing", State: hookonce.StateDead, N: 1, Oldest: at(time.Hour)}}
+	stuck := []hookonce.ClaimCount{{Source: "billing", State: hookonce.StateProcessing, N: 1, Lapsed: 1, Oldest: at(time.Hour)}}
+	late := hookonce.EffectCount{Name: "crm", Open: 1, Late: 1, Due: at(20 * time.Minute)}
+	given := make([]hookonce.EffectCount, 30)
+	for i := range given {
+		given[i] = hookonce.EffectCount{Name: fmt.Sprint("mail.", i), Dead: 1}
+	}
+	for name, c := range map[string]struct {
+		standing
+		level, headline, second string
+	}{
+		"all is well":                {standing{}, "good", "Everything is well", ""},
+		"a claim that is dead":       {standing{claims: dead}, "ticket", "1 event was given up.", ""},
+		"and an effect that is late": {standing{claims: dead, effects: []hookonce.EffectCount{late}}, "page", "Effects crm are not carried out: the first is due for 20 min", "1 event was given up."},
+		"the last of many":           {standing{claims: dead, effects: append(given, late)}, "page", "Effects crm are not carried out", "1 event was given up."},
+		"two that need somebody":     {standing{claims: stuck, effects: append(given, late)}, "page", "1 claim is stuck", "Effects crm are not carried out"},
+		"doubled six days ago":       {standing{claims: dead, reconciled: doubled(6 * day)}, "page", "In payments, 2 events have more than one effect", "1 event was given up."},
+		"doubled seven days ago":     {standing{reconciled: doubled(7 * day)}, "page", "In payments, 2 events have more than one effect", ""},
+		"doubled eight days ago":     {standing{reconciled: doubled(8 * day)}, "good", "Everything is well", ""},
+	} {
+		c.Store = &dashboardtest.Store{World: dashboardtest.Calm}
+		d := dashboard.Handler(c.standing, func(*http.Request) (string, bool) { return "ann", true }, dashboard.WithClock(func() time.Time { return dashboardtest.Now }))
+		r := request("GET", "/", nil)
+		r.Header.Set("Accept", "application/json")
+		var now struct {
+			Level, Headline string
+			Also            []string
+			Reconciliations []any
+		}
+		text := strings.ReplaceAll(serve(d, r).Body.String(), "\u00a0", " ") // which does not break
+		if err := json.Unmarshal([]byte(text), &now); err != nil {
+			t.Fatal(name, err)
+		}
+		now.Also = append(now.Also, "")
+		if now.Level != c.level || !strings.HasPrefix(now.Headline, c.headline) || !strings.HasPrefix(now.Also[0], c.second) || (now.Also[0] == "") != (c.second == "") || len(now.Reconciliations) != len(c.reconciled) {
+			t.Errorf("%s: %+v", name, now)
+		}
+	}
+}
+
+// What somebody has opened of what reconciliations found is the same when there is a newer one.
+func TestWhatIsOpenStaysWhatItWas(t *testing.T) {
+	found := func(age time.Duration, event string) hookonce.Reconciliation {
+		return hookonce.Reconciliation{At: dashboardtest.Now.Add(-age), Question: hookonce.ReconcileQuestion{Table: "payments"}, Doubled: 1, Found: []hookonce.Reconciled{{Event: event, Rows: 2}}}
+	}
+	open := func(all ...hookonce.Reconciliation) map[string]string {
+		body := serve(dashboard.Handler(standing{Store: &dashboardtest.Store{World: dashboardtest.Calm}, reconciled: all}, func(*http.Request) (string, bool) { return "ann", true }),
+			request("GET", "/reconciliations", nil)).Body.String()
+		of := map[string]string{}
+		for _, d := range regexp.MustCompile(`(?s)<details id="([^"]+)">(.*?)</details>`).FindAllStringSubmatch(body, -1) {
+			of[d[1]] = d[2]
+		}
+		return of
+	}
+	before, after := open(found(time.Hour, "evt_1")), open(found(time.Minute, "evt_2"), found(time.Hour, "evt_1"))
+	if len(before) != 1 || len(after) != 2 {
+		t.Fatalf("%d can be opened, and then %d", len(before), len(after))
+	}
+	for id, was := range before {
+		if after[id] != was {
+			t.Errorf("what is open as %s was %s, and is then %s", id, was, after[id])
+		}
 	}
 }
 

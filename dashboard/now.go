@@ -127,17 +127,10 @@ func (d *dashboard) countEffects(ctx context.Context) ([]effectCount, error) {
 
 // judge finds the sentence that says how all stands: the worst first, and what there is besides.
 func (v *nowView) judge(now time.Time) {
-	var wrong []string
-	v.Level = "good"
-	say := func(level, text string) {
-		if level == "page" || v.Level == "good" {
-			v.Level = level
-		}
-		wrong = append(wrong, text)
-	}
+	var pages, tickets []string
 	for _, r := range v.Reconciliations {
-		if r.Doubled > 0 {
-			say("page", "In "+r.Question.Table+", "+frame.Plural(r.Doubled, "event has", "events have")+" more than one effect")
+		if r.Doubled > 0 && !now.After(inspect.Until(r.Reconciliation)) {
+			pages = append(pages, "In "+r.Question.Table+", "+frame.Plural(r.Doubled, "event has", "events have")+" more than one effect")
 		}
 	}
 	atLeast := ""
@@ -145,26 +138,32 @@ func (v *nowView) judge(now time.Time) {
 		atLeast = "at least "
 	}
 	if n := v.Sum(stuck); n > 0 {
-		say("page", atLeast+frame.Plural(n, "claim is", "claims are")+" stuck: their workers are gone, and no copy of the event came since")
+		pages = append(pages, atLeast+frame.Plural(n, "claim is", "claims are")+" stuck: their workers are gone, and no copy of the event came since")
 	}
 	if n := v.Sum("dead"); n > 0 {
-		say("ticket", atLeast+frame.Plural(n, "event was", "events were")+" given up")
+		tickets = append(tickets, atLeast+frame.Plural(n, "event was", "events were")+" given up")
 	}
 	for _, e := range v.Effects {
 		if e.Due != nil && e.Late > 0 && now.Sub(*e.Due) > late {
-			say("page", "effects "+e.Name+" are not carried out: the first is due for "+frame.Span(now.Sub(*e.Due))+", and no relay takes it")
+			pages = append(pages, "effects "+e.Name+" are not carried out: the first is due for "+frame.Span(now.Sub(*e.Due))+", and no relay takes it")
 		}
 		if e.Dead > 0 {
-			say("ticket", frame.Plural(e.Dead, "effect ", "effects ")+e.Name+" "+map[bool]string{true: "was", false: "were"}[e.Dead == 1]+" given up")
+			tickets = append(tickets, frame.Plural(e.Dead, "effect ", "effects ")+e.Name+" "+map[bool]string{true: "was", false: "were"}[e.Dead == 1]+" given up")
 		}
 	}
 	if n := v.Sum("failed"); n > 0 {
-		say("ticket", atLeast+frame.Plural(n, "event", "events")+" failed, and "+map[bool]string{true: "waits", false: "wait"}[n == 1]+" for the sender to send them again")
+		tickets = append(tickets, atLeast+frame.Plural(n, "event", "events")+" failed, and "+map[bool]string{true: "waits", false: "wait"}[n == 1]+" for the sender to send them again")
 	}
-	if len(wrong) == 0 {
-		v.Headline = "Everything is well: no claim is stuck, nothing failed or was given up, and no effect is late."
+	switch {
+	case len(pages) > 0:
+		v.Level = "page"
+	case len(tickets) > 0:
+		v.Level = "ticket"
+	default:
+		v.Level, v.Headline = "good", "Everything is well: no claim is stuck, nothing failed or was given up, and no effect is late."
 		return
 	}
+	wrong := append(pages, tickets...)
 	for i, w := range wrong {
 		wrong[i] = strings.ToUpper(w[:1]) + w[1:] + "."
 	}

@@ -94,9 +94,10 @@ func TestRules(t *testing.T) {
 			d.Five = overview.Outcomes{First: 10, FirstFailed: 1}
 		})
 	}
-	reconciled := func(age time.Duration, doubled int64) func(*snapshot) {
+	// reconciled is what was found, and counts for so long still.
+	reconciled := func(left time.Duration, doubled int64) func(*snapshot) {
 		return func(s *snapshot) {
-			s.Reconciled = []overview.Reconciled{{At: ago(age), Table: "orders", Doubled: doubled, Surplus: 2 * doubled, Sample: "evt_1", Command: "hookonce reconcile effects --table orders"}}
+			s.Reconciled = []overview.Reconciled{{At: ago(time.Hour), Until: now.Add(left), Table: "orders", Doubled: doubled, Surplus: 2 * doubled, Sample: "evt_1", Command: "hookonce reconcile effects --table orders"}}
 		}
 	}
 	// routed has so many events of a day, and so many of them that no route wanted.
@@ -198,7 +199,7 @@ func TestRules(t *testing.T) {
 			func(s *snapshot) { s.Since, s.Store.Cleaned = ago(72*time.Hour), ago(cleanupAfter) }, "cleanup", "doctor"},
 		{partitionsEnd, Ticket, func(s *snapshot) { s.Store.Partitioned = now.Add(partitionGap - time.Second) },
 			func(s *snapshot) { s.Store.Partitioned = now.Add(partitionGap) }, "last partition", "doctor"},
-		{effectsDoubled, Page, reconciled(reconciledFor, 1), reconciled(reconciledFor+time.Second, 1), "In orders, 1 event has more than one effect (2 too many), such as evt_1", "hookonce reconcile effects --table orders"},
+		{effectsDoubled, Page, reconciled(0, 1), reconciled(-time.Second, 1), "In orders, 1 event has more than one effect (2 too many), such as evt_1", "hookonce reconcile effects --table orders"},
 		{effectsDoubled, Page, reconciled(0, 2), reconciled(0, 0), "2 events have", "reconcile"},
 		{secretEnds, Ticket, secrets(secretSoon, 30, 10), secrets(secretSoon+time.Second, 30, 10), "Secret 1 of orders ends at 2026-11-29 12:00:00Z, and 30 of the last 40 requests", "sources.orders.secrets"},
 		{secretEnds, Ticket, secrets(secretSoon, 1, 39), secrets(secretSoon, 0, 40), "1 of the last 40", "reload"},
@@ -288,7 +289,7 @@ func TestNothingWasToBeRouted(t *testing.T) {
 // What is doubled is the answer to whether anything is.
 func TestDoubledIsAnswered(t *testing.T) {
 	s := well()
-	s.Reconciled = []overview.Reconciled{{At: now, Table: "orders"}}
+	s.Reconciled = []overview.Reconciled{{At: now, Until: now, Table: "orders"}}
 	if a := Judge(s).Doubled; a.Yes {
 		t.Errorf("nothing doubled: %+v", a)
 	}

@@ -150,9 +150,6 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// reconciledFor is how long the result of a reconciliation says how things are: it is made every night, or after an incident.
-const reconciledFor = 7 * 24 * time.Hour
-
 func findEffectsDoubled(s *overview.Snapshot, _ float64, see func(string, gauge, *Alert)) {
 	if len(s.Reconciled) == 0 {
 		see("", gaugeOf(0, "hookonce reconcile effects was not run"), nil)
@@ -160,7 +157,7 @@ func findEffectsDoubled(s *overview.Snapshot, _ float64, see func(string, gauge,
 	named := map[string]bool{} // by another question about the same table
 	for _, r := range s.Reconciled {
 		g := gaugeOf(0, "%d, looked at %s ago", r.Doubled, span(s.At.Sub(r.At)))
-		if r.Doubled == 0 || s.At.Sub(r.At) > reconciledFor || named[r.Table] {
+		if r.Doubled == 0 || s.At.After(r.Until) || named[r.Table] {
 			see(r.Table, g, nil)
 			continue
 		}

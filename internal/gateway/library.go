@@ -80,7 +80,7 @@ func (l library) reconciled(ctx context.Context) (all []overview.Reconciled, err
 	}
 	found, err := inspect.Latest(ctx, l.store.Reconciliations)
 	for _, r := range found {
-		o := overview.Reconciled{At: r.At, Table: r.Question.Table, Doubled: r.Doubled, Surplus: r.Surplus, Lost: r.Lost, Command: reconcileAgain(r.Question)}
+		o := overview.Reconciled{At: r.At, Until: inspect.Until(r), Table: r.Question.Table, Doubled: r.Doubled, Surplus: r.Surplus, Lost: r.Lost, Command: reconcileAgain(r.Question)}
 		if r.Doubled > 0 && len(r.Found) > 0 {
 			o.Sample = r.Found[0].Event
 		}

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/api"
@@ -85,7 +86,7 @@ func TestLibraryInTheDashboard(t *testing.T) {
 		}
 		var all api.Overview
 		(call{method: "GET", path: api.Base + "/overview", token: "a-fake-token-for-reading"}).do(t, g, &all)
-		want := overview.Reconciled{At: all.Reconciled[1].At, Table: "orders", Doubled: 2, Surplus: 3, Sample: "evt_7",
+		want := overview.Reconciled{At: all.Reconciled[1].At, Until: all.Reconciled[1].At.Add(7 * 24 * time.Hour), Table: "orders", Doubled: 2, Surplus: 3, Sample: "evt_7",
 			Command: `hookonce reconcile effects --table orders --event-column id --where 'a < '\''b'\'''`}
 		if len(all.Reconciled) != 2 || all.Reconciled[1] != want || !all.Verdict.Doubled.Yes || all.Verdict.Healthy {
 			t.Errorf("the verdict is %+v, of %+v", all.Verdict, all.Reconciled)

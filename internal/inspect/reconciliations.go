@@ -52,17 +52,22 @@ func (t *Tables) Reconciliations(ctx context.Context, limit int) (found []hookon
 	return found, err
 }
 
-// few is how many reconciliations are looked at where they go back for so long that all questions are among them: what one found is
-// not hidden by another one that is put every five minutes.
-const (
-	few    = 50
-	enough = 7 * 24 * time.Hour
-)
+// counts is how long what a reconciliation found says how things are: it is made every night, or
+// after an incident, and a nightly job that stopped is not to page for ever.
+const counts = 7 * 24 * time.Hour
 
-// Latest returns the latest reconciliation of each question, the latest first.
+// Until returns when what a reconciliation found does not say any more how things are.
+func Until(r hookonce.Reconciliation) time.Time { return r.At.Add(counts) }
+
+// few is how many reconciliations are looked at where they go back for so long that all that count
+// are among them: what one found is not hidden by another one that is put every five minutes.
+const few = 50
+
+// Latest returns the latest reconciliation of each question, the latest first. One that does not
+// count any more may be left out.
 func Latest(ctx context.Context, list func(ctx context.Context, limit int) ([]hookonce.Reconciliation, error)) (latest []hookonce.Reconciliation, err error) {
 	all, err := list(ctx, few)
-	if len(all) == few && all[0].At.Sub(all[few-1].At) < enough {
+	if len(all) == few && all[0].At.Sub(all[few-1].At) < counts {
 		all, err = list(ctx, keepReconciliations)
 	}
 	for _, r := range all {

@@ -40,6 +40,7 @@ type CellState struct {
 // Reconciled is what was found when a table of an application was compared with what was delivered.
 type Reconciled struct {
 	At      time.Time `json:"at"`
+	Until   time.Time `json:"until" doc:"When it does not say any more how things are."`
 	Table   string    `json:"table"`
 	Doubled int64     `json:"doubled" doc:"Events with more than one effect."`
 	Surplus int64     `json:"surplus" doc:"Effects beyond the first of each of them."`

@@ -78,7 +78,7 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 		d.Backlog, d.Oldest, d.DrainsIn = 40_000, since(35*time.Minute), 5400
 	},
 	"effects_doubled": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
-		s.Reconciled = []overview.Reconciled{{At: ago(20 * time.Minute), Table: "payments", Doubled: 3, Surplus: 4, Sample: "evt_1QbT", Command: "hookonce reconcile effects --table payments"}}
+		s.Reconciled = []overview.Reconciled{{At: ago(20 * time.Minute), Until: now.Add(time.Hour), Table: "payments", Doubled: 3, Surplus: 4, Sample: "evt_1QbT", Command: "hookonce reconcile effects --table payments"}}
 	},
 	"cell_away": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
 		s.Cells = []overview.CellState{{Name: "us", Error: "dial tcp 10.0.0.7:8444: connect: connection refused"}}
