@@ -2,7 +2,9 @@ package cells
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -182,6 +184,48 @@ func TestSilentCellsAreNotWaitedFor(t *testing.T) {
 		p, err := b.Place(t.Context(), "s", slices.Values([]*hookonce.Event{{Key: "k"}}), nil, nil)
 		if took := time.Since(began); !errors.Is(err, ErrAway) || took != patience {
 			t.Errorf("after %s: %+v, %v", took, p, err)
+		}
+	})
+}
+
+// transport carries what a cell says with HTTP.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A cell that knows no map learns of whichever cell tells, although another one takes what it is
+// told and says nothing; and of the one that tells nobody says that it does not answer.
+func TestMapsAreLearnedBesideASilentCell(t *testing.T) {
+	t.Parallel()
+	maps := chain(t, [3]uint32{1, 0, 1})
+	synctest.Test(t, func(t *testing.T) {
+		c := joined(t, maps, map[string]*ledger{"c": {}})["c"]
+		b, log := newCell("b", new(keeper))
+		told, err := json.Marshal(tidings{"c", maps.contents()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.client = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Host == "a" {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(told))}, nil
+		})}
+		b.links = map[string]*callmux.Client{"https://c": callmux.NewClient(func(context.Context) (io.ReadWriteCloser, error) {
+			near, far := net.Pipe()
+			go c.server.Serve(far, bufio.NewReader(far), c.memory("b"), nil)
+			return near, nil
+		}, maxHanded)}
+		t.Cleanup(b.Close)
+		b.told.Store(&Configured{Number: 2, Cells: []Cell{{"a", "https://a", 1}, {"b", "https://b", 1}, {"c", "https://c", 1}}, Sources: []string{"s"}})
+		began := time.Now()
+		b.upkeep(t.Context())
+		if took, s := time.Since(began), b.state.Load(); took != patience || s.chain.numbered(1) == nil || s.chain.Newest().Number != 2 {
+			t.Errorf("after %s it has the maps %q", took, s.chain.contents())
+		}
+		if n := strings.Count(log.String(), "a cell does not answer"); n != 1 || !strings.Contains(log.String(), "cell=a ") {
+			t.Errorf("the log says of %d cells that they do not answer:\n%s", n, log)
 		}
 	})
 }

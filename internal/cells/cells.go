@@ -310,9 +310,7 @@ func (c *Cells) Run(ctx context.Context) {
 
 // upkeep reads the store, and introduces what waits for its predecessors.
 func (c *Cells) upkeep(ctx context.Context) {
-	ask, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := c.Refresh(ask); err != nil {
+	if err := patiently(ctx, c.Refresh); err != nil {
 		if errors.Is(err, ErrConflict) {
 			c.say(err.Error())
 		}
@@ -325,23 +323,27 @@ func (c *Cells) upkeep(ctx context.Context) {
 	newest := c.state.Load().chain.Newest()
 	switch {
 	case newest == nil:
-		c.learnFromConfigured(ask, told)
+		c.learnFromConfigured(ctx, told)
 	case told.Number == newest.Number || told.Number == newest.Number+1:
 	default:
 		return
 	}
-	if err := c.introduce(ask, *told); err != nil && ctx.Err() == nil {
+	err := patiently(ctx, func(ctx context.Context) error { return c.introduce(ctx, *told) })
+	if err != nil && ctx.Err() == nil {
 		c.say(err.Error())
 	}
 }
 
 // learnFromConfigured asks the cells of the configuration for their maps, where none is known.
 func (c *Cells) learnFromConfigured(ctx context.Context, told *Configured) {
-	for _, p := range told.Cells {
-		if p.Name != c.opt.Self && c.state.Load().chain.Newest() == nil {
-			c.visit(ctx, p)
-		}
-	}
+	c.visitAll(ctx, slices.DeleteFunc(slices.Clone(told.Cells), func(p Cell) bool { return p.Name == c.opt.Self }))
+}
+
+// patiently does what the store, or another cell, may keep waiting.
+func patiently(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return do(ctx)
 }
 
 // settled reports whether a cell is known to have the newest map, and answered when it was asked last.
@@ -360,13 +362,19 @@ func (c *Cells) settled(cell string) bool {
 
 // visit exchanges maps with a cell.
 func (c *Cells) visit(ctx context.Context, p Cell) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	err := c.exchange(ctx, p)
-	if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return
+	err := patiently(ctx, func(ctx context.Context) error { return c.exchange(ctx, p) })
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		c.note(p.Name, err)
 	}
-	c.note(p.Name, err)
+}
+
+// visitAll visits cells at once: one that is silent uses up nobody's time but its own.
+func (c *Cells) visitAll(ctx context.Context, all []Cell) {
+	var group sync.WaitGroup
+	for _, p := range all {
+		group.Go(func() { c.visit(ctx, p) })
+	}
+	group.Wait()
 }
 
 // note remembers whether a cell can be reached, and logs when that changes.

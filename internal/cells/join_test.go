@@ -35,6 +35,11 @@ func (k *keeper) RaiseCellMap(_ context.Context, r journal.CellRaise) error {
 	return k.refuse
 }
 
+func (k *keeper) ConfirmCell(_ context.Context, c journal.CellConfirmation) error {
+	k.record.Confirmations = append(k.record.Confirmations, c)
+	return nil
+}
+
 // newCell returns a cell, and its log.
 func newCell(self string, k *keeper) (*Cells, *strings.Builder) {
 	log := new(strings.Builder)

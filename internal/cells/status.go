@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -126,13 +125,7 @@ func Look(ctx context.Context, o Options) (*Cells, error) {
 }
 
 // Reach exchanges maps with all other cells, so that [Cells.Status] says which of them answer.
-func (c *Cells) Reach(ctx context.Context) {
-	var group sync.WaitGroup
-	for _, p := range c.state.Load().peers(c.opt.Self) {
-		group.Go(func() { c.visit(ctx, p) })
-	}
-	group.Wait()
-}
+func (c *Cells) Reach(ctx context.Context) { c.visitAll(ctx, c.state.Load().peers(c.opt.Self)) }
 
 // Following is the map that would follow the newest with what is configured.
 func (c *Cells) Following(told Configured) (*Map, error) { return c.state.Load().chain.Next(told) }
