@@ -52,8 +52,8 @@ func TestFindsWhatIsOnRecord(t *testing.T) {
 		r := &journal.Record{ID: ids.Next(received), Event: &journal.Event{
 			Source: e[0], Key: e[1], Type: "invoice.paid", Digest: []byte(e[1]), Header: []byte("A: b\r\n"), Body: []byte(`{}`), ReceivedAt: received,
 		}}
-		if _, err := m.Accept(t.Context(), []*journal.Record{r}, received, received.Add(time.Minute)); err != nil {
-			t.Fatal(err)
+		if results, err := m.Accept(t.Context(), []*journal.Record{r}, received, received.Add(time.Minute)); err != nil || results[0].Err != nil {
+			t.Fatal(err, results)
 		}
 		address[e[0]+"/"+e[1]] = "/events/" + strconv.FormatInt(r.ID, 10)
 	}
