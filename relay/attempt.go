@@ -28,22 +28,23 @@ type worker struct {
 	settings
 	queue    hookonce.EffectQueue
 	handlers map[string]Handler
+	lost     *lostTakes
 	attempts context.Context // of all handlers
 }
 
 var (
 	errTimeout  = errors.New("relay: the handler took too long")
-	errNotBegun = errors.New("relay: the lease was lost before the handler began")
+	errNotBegun = errors.New("relay: not begun, because the store took longer to hand the effect over than its lease lasts")
 )
 
 // carryOut makes one attempt at an effect that was taken after the time asked. It calls free if the handler
 // of a suspect goes on although its context has ended.
 func (w *worker) carryOut(e hookonce.QueuedEffect, asked time.Time, free func()) {
-	if time.Since(asked) >= w.lease {
-		w.report(e, outcome{status: StatusStale, err: errNotBegun})
+	if time.Since(asked) >= w.lease { // somebody else may have it, whom the token protects
+		w.report(e, w.record(e, outcome{err: errNotBegun}))
 		return
 	}
-	if e.Deaths >= w.deaths {
+	if e.Deaths >= w.deaths && !w.lost.excuse(e) {
 		w.report(e, w.record(e, outcome{err: deadly(e)}))
 		return
 	}
@@ -130,8 +131,8 @@ func (w *worker) record(e hookonce.QueuedEffect, o outcome) outcome {
 	return o
 }
 
-// judge decides what comes after the attempt. One that was interrupted because the relay stops is not the
-// handler's failure, and never the last.
+// judge decides what comes after the attempt. One that did not begin, or was interrupted because the relay stops,
+// is not the handler's failure, and never the last.
 func (w *worker) judge(e hookonce.QueuedEffect, o *outcome) {
 	now := w.now()
 	v := verdict(o.err)
@@ -142,7 +143,7 @@ func (w *worker) judge(e hookonce.QueuedEffect, o *outcome) {
 	case v.Result == retry.Dead:
 		o.status = StatusDead
 		return
-	case w.attempts.Err() != nil:
+	case w.attempts.Err() != nil, errors.Is(o.err, errNotBegun):
 		o.status, o.due = StatusHandedBack, v.Due(now, 0)
 		return
 	}
@@ -258,6 +259,33 @@ func (w *worker) overdue(ctx context.Context, free func()) (returned func()) {
 		}
 	}()
 	return func() { close(over) }
+}
+
+// lostTakes is what a relay knows of takes that failed. One may have taken effects all the same, which nobody began
+// then: their leases run out, and each counts as a death.
+type lostTakes struct {
+	mu      sync.Mutex
+	last    time.Time
+	excused map[int64]bool // effects, since the last one
+}
+
+// add records that a take has failed, by now.
+func (l *lostTakes) add(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last, l.excused = now, map[int64]bool{}
+}
+
+// excuse reports whether e, which has died as often as it may, may be begun once more, because lost takes may have
+// been among its deaths. One is excused once after each.
+func (l *lostTakes) excuse(e hookonce.QueuedEffect) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.EnqueuedAt.After(l.last) || l.excused[e.ID] {
+		return false
+	}
+	l.excused[e.ID] = true
+	return true
 }
 
 // suspicious reports whether a process died, or a lease was lost, at the last attempt at e.

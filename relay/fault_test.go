@@ -57,6 +57,34 @@ func (f *faulty) call(method string, do func() error) error {
 	return fault
 }
 
+// disturbed is a queue to whose first answers that bring effects something happens: they are lost where that fails.
+type disturbed struct {
+	hookonce.EffectQueue
+	answers int
+	happens func() error
+}
+
+func (d *disturbed) TakeEffects(ctx context.Context, req hookonce.TakeRequest) ([]hookonce.QueuedEffect, error) {
+	taken, err := d.EffectQueue.TakeEffects(ctx, req)
+	if len(taken) > 0 && d.answers > 0 {
+		d.answers--
+		err = d.happens()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return taken, nil
+}
+
+// late answers come when a lease of 4 seconds is over.
+func late() error {
+	time.Sleep(5 * time.Second)
+	return nil
+}
+
+// lost answers never come.
+func lost() error { return errors.New("timeout") }
+
 // failing returns a fault of one method for its first calls.
 func failing(method string, calls int, persist bool) func(string) (bool, error) {
 	return func(m string) (bool, error) {

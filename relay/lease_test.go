@@ -127,28 +127,47 @@ func (u *unextended) ExtendEffect(ctx context.Context, e hookonce.QueuedEffect, 
 	return e, u.extend(ctx)
 }
 
-// An effect that comes late from the store may be somebody else's by now, and is not begun.
+// An effect that comes late from the store may be somebody else's by now, and is not begun. It is handed back, so that
+// however often that happens it is no death.
 func TestLostLeaseIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, outcomes := memstore.New(), new(journal)
 		enqueue(t, store, "receipt")
-		slow := true
-		queue := &faulty{EffectQueue: store, fault: func(method string) (bool, error) {
-			if method == "take" && slow {
-				slow = false
-				defer time.Sleep(5 * time.Second)
-			}
-			return true, nil
-		}}
-		stop := start(t, queue, func(_ context.Context, e hookonce.QueuedEffect) error {
-			if e.Token == 1 {
+		stop := start(t, &disturbed{store, relay.DefaultDeaths, late}, func(_ context.Context, e hookonce.QueuedEffect) error {
+			if e.Token <= relay.DefaultDeaths {
 				t.Error("begun after the end of the lease")
 			}
+			if e.Deaths > 0 {
+				t.Errorf("it has %d deaths, and nobody died", e.Deaths)
+			}
 			return nil
-		}, relay.WithLease(4*time.Second), outcomes.observed())
+		}, relay.WithLease(4*time.Second), every(time.Hour, 1), outcomes.observed())
 		pass(time.Minute)
 		stopped(t, stop)
-		outcomes.want(t, "mail stale 1", "mail done 1")
+		outcomes.want(t, "mail handed back 1", "mail handed back 2", "mail handed back 3", "mail done 4")
+	})
+}
+
+// Where somebody else has it by then, it stays his.
+func TestLostLeaseIsNotHandedBackByOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, outcomes := memstore.New(), new(journal)
+		enqueue(t, store, "receipt")
+		stop := start(t, &disturbed{store, 1, late}, func(context.Context, hookonce.QueuedEffect) error {
+			t.Error("begun by two")
+			return nil
+		}, relay.WithLease(4*time.Second), outcomes.observed())
+		pass(4 * time.Second)
+		taken, err := store.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"mail"}, Limit: 1, Suspects: 1, Lease: time.Hour})
+		if err != nil || len(taken) != 1 {
+			t.Fatalf("another relay took %v, %v", taken, err)
+		}
+		pass(time.Minute)
+		stopped(t, stop)
+		outcomes.want(t, "mail stale 1")
+		if err := store.CompleteEffect(t.Context(), taken[0]); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

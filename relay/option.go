@@ -60,7 +60,9 @@ func (s *settings) validate() error {
 }
 
 // WithConcurrency sets how many effects are carried out at the same time. Default [DefaultConcurrency]. No
-// more are taken from the outbox than can begin at once.
+// more are taken from the outbox than can begin at once. Each name has one place to itself, and all share the
+// rest, so that a receiver that hangs leaves the other names theirs: let n be more than there are names. With fewer
+// places than names each name has one at a time, and names wait for each other.
 func WithConcurrency(n int) Option { return func(s *settings) { s.concurrency = n } }
 
 // WithPoll sets how often to look for effects when there were none. Default [DefaultPoll]. See [Relay.Wake]
@@ -89,7 +91,8 @@ func WithSchedule(schedule Schedule) Option { return func(s *settings) { s.sched
 // with 3 an effect is given up when the process died twice while it was the suspect. A healthy one is not
 // given up as long as fewer than that many others end a process beside it at their first attempt. An attempt
 // whose lease ran out for another reason counts, too: the store was away, or the handler did not heed its
-// context. 2 is the least.
+// context. What a relay took without hearing of it, because the store's answer was lost, it begins once more
+// before it gives it up. 2 is the least.
 func WithDeaths(n int) Option { return func(s *settings) { s.deaths = n } }
 
 // WithClock sets the clock that tells when a failed effect is due again. Default [time.Now]. It must agree
@@ -147,7 +150,7 @@ const (
 	StatusDone       = "done"        // carried out, and on record
 	StatusFailed     = "failed"      // to be tried again
 	StatusDead       = "dead"        // given up
-	StatusHandedBack = "handed back" // interrupted because the relay stops; due at once
+	StatusHandedBack = "handed back" // interrupted because the relay stops, or not begun; due at once
 	StatusStale      = "stale"       // somebody else has it by now, and records what becomes of it
 	StatusUnrecorded = "unrecorded"  // the store could not be reached; tried again when the lease has run out
 )

@@ -37,7 +37,7 @@ func New(queue hookonce.EffectQueue, handlers map[string]Handler, opts ...Option
 	if queue == nil || len(handlers) == 0 {
 		panic("relay: New needs a queue and a handler")
 	}
-	r := &Relay{worker: worker{settings: defaults(), queue: queue, handlers: maps.Clone(handlers)}, wake: make(wake, 1)}
+	r := &Relay{worker: worker{settings: defaults(), queue: queue, handlers: maps.Clone(handlers), lost: new(lostTakes)}, wake: make(wake, 1)}
 	r.names = slices.Sorted(maps.Keys(handlers))
 	for _, name := range r.names {
 		if name == "" || handlers[name] == nil {
@@ -69,8 +69,13 @@ func (r *Relay) Wake() { r.wake.up() }
 func (r *Relay) Run(ctx context.Context) error {
 	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	run := &run{worker: r.worker, names: r.names, wake: r.wake, slots: make(chan struct{}, r.concurrency), unhandled: unhandled{told: map[string]bool{}}}
+	run := &run{worker: r.worker, places: newPlaces(r.names, r.concurrency), wake: r.wake}
 	run.attempts = attempts
+	looking, enough := context.WithCancel(ctx)
+	var looks sync.WaitGroup
+	looks.Go(func() { run.lookForUnhandled(looking) })
+	defer looks.Wait()
+	defer enough()
 	return errors.Join(run.loop(ctx), run.drain(stop))
 }
 
@@ -86,22 +91,25 @@ var errStopped = errors.New("relay: the relay stops")
 // run is one call of Run.
 type run struct {
 	worker
-	names   []string
+	places  *places
 	wake    wake
-	slots   chan struct{} // one token for each handler that runs
 	running sync.WaitGroup
-	unhandled
 }
 
 // loop takes effects whenever there is room for some.
 func (r *run) loop(ctx context.Context) error {
 	pause := r.poll
-	for {
-		room := r.room(ctx)
-		if room == 0 {
-			return nil
+	for ctx.Err() == nil {
+		names, limit := r.places.room()
+		if limit == 0 {
+			select {
+			case <-ctx.Done():
+			case <-r.places.freed:
+			}
+			continue
 		}
-		n, err := r.take(room)
+		n, err := r.take(names, limit)
+		var freed wake
 		switch {
 		case errors.Is(err, hookonce.ErrSchemaMissing), errors.Is(err, hookonce.ErrSchemaNewer):
 			r.log.ErrorContext(ctx, "relay: it ends, and no effect is carried out any more, because the tables are missing or newer than this program; run the migrations, or a newer program, and start it again", "error", err)
@@ -109,44 +117,31 @@ func (r *run) loop(ctx context.Context) error {
 		case err != nil:
 			pause = min(2*pause, longestPause)
 			r.log.ErrorContext(ctx, "relay: effects could not be taken; trying again", "error", err, "in", pause)
-		case n == room: // there may be more
+		case n == limit: // there may be more
+			pause = r.poll
 			continue
 		default:
 			pause = r.poll
-			r.lookForUnhandled(ctx)
+			if len(names) < len(r.places.names) { // the others may have effects that wait for a place
+				freed = r.places.freed
+			}
 		}
-		r.rest(ctx, pause)
+		r.rest(ctx, pause, freed)
 	}
+	return nil
 }
 
-// room waits until at least one more effect can begin, and occupies what there is room for. It returns 0
-// when ctx has ended.
-func (r *run) room(ctx context.Context) int {
-	if ctx.Err() != nil {
-		return 0
-	}
-	select {
-	case <-ctx.Done():
-		return 0
-	case r.slots <- struct{}{}:
-	}
-	for n := 1; ; n++ {
-		select {
-		case r.slots <- struct{}{}:
-		default:
-			return n
-		}
-	}
-}
-
-// take takes as many effects as there is room for, begins them, and returns how many there were. It is not
+// take takes effects of these names, up to the limit, begins them, and returns how many there were. It is not
 // interrupted: what is taken is begun.
-func (r *run) take(room int) (int, error) {
+func (r *run) take(names []string, limit int) (int, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.attempts), storeTimeout)
 	defer cancel()
 	suspects, release := suspects()
 	asked := time.Now()
-	batch, err := r.queue.TakeEffects(ctx, hookonce.TakeRequest{Names: r.names, Limit: room, Suspects: suspects, Lease: r.lease})
+	batch, err := r.queue.TakeEffects(ctx, hookonce.TakeRequest{Names: names, Limit: limit, Suspects: suspects, Lease: r.lease})
+	if err != nil {
+		r.lost.add(r.now())
+	}
 	if !slices.ContainsFunc(batch, suspicious) {
 		release()
 	}
@@ -155,25 +150,24 @@ func (r *run) take(room int) (int, error) {
 		if suspicious(e) {
 			free = func() { release(); r.wake.up() } // there may be others
 		}
+		leave := r.places.enter(e.Name)
 		r.running.Go(func() {
 			defer free()
-			defer func() { <-r.slots }()
+			defer leave()
 			r.carryOut(e, asked, free)
 		})
-	}
-	for range room - len(batch) {
-		<-r.slots
 	}
 	return len(batch), err
 }
 
-// rest waits for the time to look again.
-func (r *run) rest(ctx context.Context, d time.Duration) {
+// rest waits for the time to look again, or until a place is free, if freed tells.
+func (r *run) rest(ctx context.Context, d time.Duration, freed wake) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-r.wake:
+	case <-freed:
 	case <-timer.C:
 	}
 }
@@ -192,5 +186,5 @@ func (r *run) drain(stop context.CancelCauseFunc) error {
 	if within(returned, returnTime) {
 		return nil
 	}
-	return fmt.Errorf("relay: %d handler(s) did not return %v after the end of their contexts: their effects are tried again when the leases have run out", len(r.slots), returnTime)
+	return fmt.Errorf("relay: %d handler(s) did not return %v after the end of their contexts: their effects are tried again when the leases have run out", r.places.busy(), returnTime)
 }

@@ -3,6 +3,8 @@ package relay_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -165,6 +167,57 @@ func TestSuspectsAreGivenUp(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a relay took and never heard of is not given up before it was begun, however often that happens.
+func TestLostTakesGiveNothingUp(t *testing.T) {
+	for _, c := range []struct {
+		steps   string
+		answers int
+	}{{"a", 1}, {"a", relay.DefaultDeaths}, {"a", 10 * relay.DefaultDeaths}, {"a b", 3 * relay.DefaultDeaths}} {
+		t.Run(fmt.Sprintf("%s, %d times", c.steps, c.answers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, outcomes := memstore.New(), new(journal)
+				steps := strings.Fields(c.steps)
+				enqueue(t, store, steps...)
+				stop := start(t, &disturbed{store, c.answers, lost}, func(context.Context, hookonce.QueuedEffect) error { return nil }, outcomes.observed())
+				pass(time.Hour)
+				stopped(t, stop)
+				outcomes.want(t, slices.Repeat([]string{"mail done 1"}, len(steps))...)
+				expect(t, store, slices.Repeat([]hookonce.State{hookonce.StateDone}, len(steps))...)
+			})
+		})
+	}
+}
+
+// One that hangs is given up all the same, after one attempt more; and one that came after the last take that was lost
+// without any.
+func TestLostTakesExcuseOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, outcomes, begun, end := memstore.New(), new(journal), new(journal), make(chan struct{})
+		enqueue(t, store, "hangs")
+		r := relay.New(&disturbed{store, relay.DefaultDeaths, lost}, map[string]relay.Handler{"mail": func(_ context.Context, e hookonce.QueuedEffect) error {
+			begun.write("%s", e.Step)
+			<-end
+			return nil
+		}}, relay.WithLogger(slog.New(slog.DiscardHandler)), outcomes.observed())
+		stop := run(r)
+		pass(time.Hour)
+		outcomes.want(t, "mail dead 1")
+		close(end)
+		synctest.Wait()
+		stopped(t, stop)
+		enqueue(t, store, "poison")
+		for range relay.DefaultDeaths {
+			dies(t, store, 1)
+		}
+		stop = run(r)
+		synctest.Wait()
+		stopped(t, stop)
+		begun.want(t, "hangs")
+		outcomes.want(t, "mail dead 1", "mail stale 1", "mail dead 1")
+		expect(t, store, hookonce.StateDead, hookonce.StateDead)
+	})
 }
 
 // What a relay hands back when it stops is no suspect.

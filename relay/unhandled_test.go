@@ -3,6 +3,7 @@ package relay_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -67,6 +68,66 @@ func TestNamesBehindWhatWaits(t *testing.T) {
 		}
 		stopped(t, stop)
 	})
+}
+
+// It is told of as well when somebody tried its effects before, and left: when they are due, or their lease has run
+// out, and nobody comes. Until then their relay may be at work.
+func TestNamesWhoseRelayWentAway(t *testing.T) {
+	crm := hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Name: "crm"}
+	tried := func(t *testing.T, store *memstore.Store, again time.Duration) {
+		failing := func(context.Context, hookonce.QueuedEffect) error { return errors.New("no") }
+		r := relay.New(store, map[string]relay.Handler{"crm": failing}, relay.WithLogger(slog.New(slog.DiscardHandler)), every(again, 2))
+		stop := run(r)
+		synctest.Wait()
+		stopped(t, stop)
+		expect(t, store, hookonce.StateFailed)
+	}
+	taken := func(t *testing.T, store *memstore.Store, lease time.Duration) {
+		got, err := store.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"crm"}, Limit: 1, Lease: lease})
+		if err != nil || len(got) != 1 {
+			t.Fatalf("took %v, %v", got, err)
+		}
+	}
+	for name, left := range map[string]func(t *testing.T, store *memstore.Store, until time.Duration){"failed": tried, "taken": taken} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, log := memstore.New(), new(lines)
+				add(t, store, crm)
+				left(t, store, time.Hour)
+				stop := start(t, store, func(context.Context, hookonce.QueuedEffect) error { return nil }, relay.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+				pass(time.Hour)
+				if log.String() != "" {
+					t.Errorf("its relay may be at work:\n%s", log)
+				}
+				pass(10 * time.Minute)
+				if n := strings.Count(log.String(), " name=crm "); n != 1 {
+					t.Errorf("it is told of %d times:\n%s", n, log)
+				}
+				stopped(t, stop)
+			})
+		})
+	}
+}
+
+// A store that is slow to list holds up no effect.
+func TestLookingForNamesHoldsUpNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, outcomes := memstore.New(), new(journal)
+		stop := start(t, &unlisted{store}, func(context.Context, hookonce.QueuedEffect) error { return nil }, outcomes.observed())
+		synctest.Wait()
+		enqueue(t, store, "receipt")
+		pass(relay.DefaultPoll)
+		outcomes.want(t, "mail done 1")
+		stopped(t, stop)
+	})
+}
+
+// unlisted is a store that does not come to an end with its list.
+type unlisted struct{ *memstore.Store }
+
+func (u *unlisted) Effects(ctx context.Context, _ hookonce.State, _ int64, _ int) ([]hookonce.QueuedEffect, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
 }
 
 // lines are what a relay logs, to be read while it goes on.
