@@ -26,7 +26,9 @@ func POST(client *http.Client, address string, opts ...PostOption) Handler {
 }
 
 // NewPOST returns a handler that posts the effect's payload to an address, which begins with http:// or
-// https://. Nil means a client of its own. Redirects are not followed: the address would not be the one
+// https://. Nil means a client of its own, with connections of its own that are made as [http.DefaultTransport]
+// makes them: they are kept for the next posts, and given up when they went silent; where a program has put another
+// kind of transport in that place, it is used as it is. Redirects are not followed: the address would not be the one
 // that was configured. The timeout is the relay's.
 //
 // The request has Content-Type application/json unless [PostHeader] says otherwise;
@@ -39,11 +41,19 @@ func POST(client *http.Client, address string, opts ...PostOption) Handler {
 // and no answer, is a failure, and the effect is tried again, after the time of Retry-After if a 429 or 503
 // asks for some, a day at most.
 func NewPOST(client *http.Client, address string, opts ...PostOption) (Handler, error) {
+	p, err := newPost(client, address, opts)
+	if err != nil {
+		return nil, err
+	}
+	return p.carryOut, nil
+}
+
+func newPost(client *http.Client, address string, opts []PostOption) (*post, error) {
 	if _, err := outgoing.ParseAddress(address); err != nil {
 		return nil, fmt.Errorf("relay: POST: %w", err)
 	}
 	if client == nil {
-		client = &http.Client{}
+		client = &http.Client{Transport: ownTransport()}
 	}
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -53,7 +63,24 @@ func NewPOST(client *http.Client, address string, opts ...PostOption) (Handler, 
 			return nil, fmt.Errorf("relay: POST: %w", err)
 		}
 	}
-	return p.carryOut, nil
+	return p, nil
+}
+
+// maxIdle is how many connections are kept for the next posts: as many as the command relay may have under way. With
+// fewer than are under way each further post would dial, and its port is not free again for a minute. What is not
+// used is closed after a minute and a half.
+const maxIdle = 1000
+
+// ownTransport returns what carries the posts of one handler.
+func ownTransport() http.RoundTripper {
+	shared, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	own := shared.Clone()
+	own.MaxIdleConns, own.MaxIdleConnsPerHost = maxIdle, maxIdle
+	own.HTTP2 = outgoing.Pings()
+	return own
 }
 
 // PostOption changes a default of [POST].

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/httpsig"
@@ -272,6 +277,39 @@ func TestPOSTWaitsForNoBody(t *testing.T) {
 		}
 		close(returned)
 		server.Close()
+	}
+}
+
+// Posts that are under way at once have a connection each, and those after them use these again: a system has no more
+// than some ten thousands of ports for one address, each for a minute.
+func TestPOSTKeepsItsConnections(t *testing.T) {
+	const atOnce, rounds = 20, 3
+	var dialled atomic.Int32
+	var all sync.WaitGroup // of a round are there
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		all.Done()
+		all.Wait()
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			dialled.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	handle := relay.POST(nil, server.URL)
+	for range rounds {
+		all.Add(atOnce)
+		var posts errgroup.Group
+		for range atOnce {
+			posts.Go(func() error { return handle(t.Context(), receipt) })
+		}
+		if err := posts.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := dialled.Load(); n != atOnce {
+		t.Errorf("%d connections for %d posts at once, %d times", n, atOnce, rounds)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/retry"
 )
 
@@ -33,8 +34,7 @@ func newTransport(p AddressPolicy, settings *tls.Config, concurrency int, dial d
 		IdleConnTimeout:        90 * time.Second,
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-		// All attempts share one connection in HTTP/2. One that went silent must not take them all along.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
+		HTTP2:                  outgoing.Pings(),
 	}
 }
 
