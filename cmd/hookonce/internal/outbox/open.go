@@ -36,16 +36,22 @@ func Open(ctx context.Context, cfg *config.Config) (Store, func(), error) {
 }
 
 func openPostgres(ctx context.Context, cfg *config.Config) (Store, func(), error) {
-	pool, err := pgxpool.New(ctx, cfg.Store.DSN)
+	where, err := pgxpool.ParseConfig(cfg.Store.DSN)
+	if err != nil {
+		return nil, nil, err
+	}
+	pgstore.FollowPrimary(where)
+	pool, err := pgxpool.NewWithConfig(ctx, where)
 	if err != nil {
 		return nil, nil, err
 	}
 	store := pgstore.New(pool, pgstore.WithSchema(cfg.Schema))
+	end := func() { store.Close(); pool.Close() }
 	if err := store.Check(ctx); err != nil {
-		pool.Close()
+		end()
 		return nil, nil, err
 	}
-	return store, pool.Close, nil
+	return store, end, nil
 }
 
 // pragmas make a file that the application writes to as well wait for its turn, and leave its

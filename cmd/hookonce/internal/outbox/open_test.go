@@ -1,12 +1,73 @@
 package outbox
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	_ "modernc.org/sqlite"
+
+	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/schema"
 )
+
+// Behind one address another server may lead by now. A connection to one that takes no writes any more is left, and
+// effects are taken over the next.
+func TestReadOnlyConnectionsAreLeft(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Migrate(t, pool, "")
+	pool.Close()
+	admin, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(t.Context())) })
+	queue, end, err := Open(t.Context(), &config.Config{Store: config.Store{Driver: config.Postgres, DSN: dsn + "&pool_max_conns=1"}, Schema: schema.DefaultName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	take := func() error {
+		_, err := queue.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"mail"}, Limit: 1, Lease: time.Minute})
+		return err
+	}
+	if err := take(); err != nil {
+		t.Fatal(err)
+	}
+	readOnly := func(setting string) { // on connections that are made from now on
+		t.Helper()
+		set := `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ` + setting + `', current_database()); END $$`
+		if _, err := admin.Exec(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readOnly("on")
+	if _, err := admin.Exec(t.Context(), `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+		t.Fatal(err)
+	}
+	var refused *pgconn.PgError
+	for tries := 0; !errors.As(err, &refused) || refused.Code != "25006"; tries++ {
+		if err = take(); tries == 10 {
+			t.Fatalf("after the failover: %v, want the server's refusal (25006)", err)
+		}
+	}
+	readOnly("off")
+	if err := take(); err != nil {
+		t.Errorf("the connection is still used: %v", err)
+	}
+}
 
 // What a relay has done is on the disk before it says so, and it leaves the file as the application has it.
 func TestPragmas(t *testing.T) {
