@@ -38,7 +38,7 @@ func conform(w *env, c *cobra.Command, redis, cases string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := untilSignal(c.Context(), w, nil)
+	ctx, stop := untilSignal(c.Context(), w, nil, nil)
 	defer stop()
 	log := w.out
 	if asJSON {

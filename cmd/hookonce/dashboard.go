@@ -73,7 +73,7 @@ const dashboardNotStarted = "dashboard: not started"
 
 // showDashboard serves until a signal ends it.
 func showDashboard(ctx context.Context, w *env, cfg *config.Config, listen string, actions bool) error {
-	ctx, stop := untilSignal(ctx, w, nil)
+	ctx, stop := untilSignal(ctx, w, nil, nil)
 	defer stop()
 	store, end, err := outbox.Open(ctx, cfg)
 	if err != nil {

@@ -41,7 +41,7 @@ func newDemoCommand(w *env) *cobra.Command {
 		Long:  demoHelp,
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := untilSignal(c.Context(), w, nil)
+			ctx, stop := untilSignal(c.Context(), w, nil, nil)
 			defer stop()
 			o.Live = isTerminal(w.out)
 			o.Color = o.Live && settings.Lookup(w.environ, "NO_COLOR") == ""

@@ -116,7 +116,7 @@ func (o *hammerOptions) declare(f *pflag.FlagSet) {
 }
 
 func (o *hammerOptions) run(ctx context.Context, w *env, h *hammer.Hammer) (err error) {
-	ctx, stop := untilSignal(ctx, w, nil)
+	ctx, stop := untilSignal(ctx, w, nil, nil)
 	defer stop()
 	if o.expectSQL != "" {
 		if h.Effect, err = hammer.OpenEffect(ctx, o.dsn, o.expectSQL); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +22,17 @@ import (
 const relayHelp = `Relay takes the effects that applications stored with hookonce.Enqueue or the SQL function enqueue, and
 posts each to the URL that its name is given, until the answer is 2xx: at least once, always under the
 same Idempotency-Key. It runs until it receives SIGTERM or SIGINT, finishes what is under way, and hands
-back the rest. Effects of other names are left alone, so several relays can share an outbox.
+back the rest. Effects of other names are left alone, so several relays can share an outbox. Each name has a
+place among those of --concurrency to itself, so that one URL that hangs does not hold up the others.
 
 410 and the statuses of --permanent give an effect up; so does the last of the --attempts. What was given
 up is listed by 'relay list', and tried again after 'relay redrive'.
 
 A URL can be env:NAME or file:PATH, because it may hold a secret. So must a secret of --secret, with which
 requests are signed as Standard Webhooks describe it, and a key of --http-signature: a private key in PEM, or a
-shared secret, with which they are signed with HTTP message signatures (RFC 9421).`
+shared secret, with which they are signed with HTTP message signatures (RFC 9421). They are read at the start, and
+again at SIGHUP: what cannot be read then, or makes no sense, changes nothing. In a terminal SIGHUP ends the relay as
+SIGTERM does.`
 
 const relayExample = `  hookonce relay --store postgres://app@localhost/shop --to mail.receipt=https://mailer.example/send
   hookonce relay --store sqlite:shop.db --to crm=env:CRM_URL --secret crm=env:CRM_SECRET --permanent 404
@@ -50,7 +55,8 @@ func newRelayCommand(w *env) *cobra.Command {
 		Example: relayExample,
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := r.check(w); err != nil {
+			var err error
+			if r.Settings, err = r.read(w); err != nil {
 				return &usageError{c.CommandPath(), err}
 			}
 			cfg, err := loadStoreConfig(w, c.Flags())
@@ -86,35 +92,44 @@ func storeFlags(c *cobra.Command) {
 	config.StoreFlags(c.Flags())
 }
 
-// check reads what the command line refers to.
-func (r *relaying) check(w *env) error {
+// read returns what the command line says, with what it refers to as that is now.
+func (r *relaying) read(w *env) (s outbox.Settings, err error) {
+	s = r.Settings
+	if s.Targets, err = r.targets(w); err != nil {
+		return s, err
+	}
+	return s, s.Validate()
+}
+
+// targets reads where to post, and the secrets and keys of each target.
+func (r *relaying) targets(w *env) (all []outbox.Target, err error) {
 	secrets, err := r.secretsOf(w)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	keys, err := r.httpKeysOf(w)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, to := range r.to {
 		name, url, ok := strings.Cut(to, "=")
 		if !ok || name == "" {
-			return errors.New("--to: write NAME=URL") // and repeat nothing: it may be a secret
+			return nil, errors.New("--to: write NAME=URL") // and repeat nothing: it may be a secret
 		}
 		if url, err = dereference(w, url); err != nil {
-			return fmt.Errorf("--to %s: %w", name, err)
+			return nil, fmt.Errorf("--to %s: %w", name, err)
 		}
-		r.Targets = append(r.Targets, outbox.Target{Name: name, URL: url, Secrets: secrets[name], HTTPKeys: keys[name]})
+		all = append(all, outbox.Target{Name: name, URL: url, Secrets: secrets[name], HTTPKeys: keys[name]})
 		delete(secrets, name)
 		delete(keys, name)
 	}
 	for name := range secrets {
-		return fmt.Errorf("--secret: nothing is posted for %q; add --to %s=URL", name, name)
+		return nil, fmt.Errorf("--secret: nothing is posted for %q; add --to %s=URL", name, name)
 	}
 	for name := range keys {
-		return fmt.Errorf("--http-signature: nothing is posted for %q; add --to %s=URL", name, name)
+		return nil, fmt.Errorf("--http-signature: nothing is posted for %q; add --to %s=URL", name, name)
 	}
-	return r.Validate()
+	return all, nil
 }
 
 // httpKeysOf reads the keys of HTTP message signatures, by name.
@@ -154,9 +169,14 @@ func (r *relaying) secretsOf(w *env) (map[string][]string, error) {
 
 const relayNotStarted = "relay: not started"
 
-// run relays until a signal ends it.
+// run relays until a signal ends it. In a terminal SIGHUP does so, because it means that the terminal was closed: nobody
+// would see that the relay goes on.
 func (r *relaying) run(ctx context.Context, w *env, cfg *config.Config) error {
-	ctx, stop := untilSignal(ctx, w, nil)
+	var reading chan os.Signal
+	if !isTerminal(w.err) {
+		reading = make(chan os.Signal, 1)
+	}
+	ctx, stop := untilSignal(ctx, w, nil, reading)
 	defer stop()
 	queue, end, err := outbox.Open(ctx, cfg)
 	if err != nil {
@@ -168,12 +188,33 @@ func (r *relaying) run(ctx context.Context, w *env, cfg *config.Config) error {
 	if err != nil {
 		return logFailure(w, cfg, relayNotStarted, err)
 	}
+	if reading != nil {
+		go func() {
+			for range reading {
+				r.readAgain(w, worker, log)
+			}
+		}()
+	}
 	log.Info("relay: running", "store", cfg.Store.String(), "effects", len(r.Targets))
 	if err := worker.Run(ctx); err != nil {
 		return logFailure(w, cfg, "relay: failed", err)
 	}
 	log.Info("relay: stopped")
 	return nil
+}
+
+// readAgain has what is posted from now on go where, and be signed with what, the references of the command line say by
+// now.
+func (r *relaying) readAgain(w *env, worker *outbox.Relay, log *slog.Logger) {
+	s, err := r.read(w)
+	if err == nil {
+		err = worker.Follow(s)
+	}
+	if err != nil {
+		log.Error("relay: the addresses and secrets could not be read again; those that it has stay", "error", err)
+		return
+	}
+	log.Info("relay: the addresses and secrets were read again")
 }
 
 // withOutbox runs do on the outbox that the flags name.

@@ -12,11 +12,18 @@ import (
 	"github.com/hookonce/hookonce/internal/gateway"
 )
 
-// untilSignal returns a context that ends with the first SIGTERM or SIGINT, or one of more. The second one
-// ends the process at once, unless sooner, which may be nil, makes something of it and reports true.
-func untilSignal(ctx context.Context, w *env, sooner func() bool, more ...os.Signal) (context.Context, func()) {
+// untilSignal returns a context that ends with the first SIGTERM or SIGINT. The second one ends the process at once,
+// unless sooner, which may be nil, makes something of it and reports true. SIGHUP goes to reading, for a command that
+// reads something again. Where that is nil it ends the command as well, unless whoever started it said not to (nohup).
+func untilSignal(ctx context.Context, w *env, sooner func() bool, reading chan os.Signal) (context.Context, func()) {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, append(more, syscall.SIGTERM, os.Interrupt)...)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	switch {
+	case reading != nil:
+		signal.Notify(reading, syscall.SIGHUP)
+	case !signal.Ignored(syscall.SIGHUP):
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		s, ok := <-signals
@@ -40,35 +47,32 @@ func untilSignal(ctx context.Context, w *env, sooner func() bool, more ...os.Sig
 	return ctx, func() {
 		signal.Stop(signals)
 		close(signals)
+		if reading != nil {
+			signal.Stop(reading)
+			close(reading)
+		}
 		cancel(nil)
 	}
 }
 
 // gatewaySignals are the signals that a gateway follows from before it runs.
 type gatewaySignals struct {
-	reading chan os.Signal // SIGHUP
+	reading chan os.Signal // SIGHUP; nil: it ends the gateway
 	running atomic.Pointer[gateway.Gateway]
 }
 
 // followSignals begins to follow them and returns a context that ends with the gateway's. SIGHUP ends one on
 // which somebody develops in a terminal: it comes when that is closed, and there is no configuration to read again.
 func followSignals(ctx context.Context, w *env, development bool) (*gatewaySignals, context.Context, func()) {
-	s := &gatewaySignals{reading: make(chan os.Signal, 1)}
-	var ending []os.Signal
+	s := &gatewaySignals{}
 	if development {
 		signal.Ignore(syscall.SIGPIPE) // whoever reads its lines may leave
 	}
-	if development && isTerminal(w.err) {
-		ending = append(ending, syscall.SIGHUP)
-	} else {
-		signal.Notify(s.reading, syscall.SIGHUP)
+	if !development || !isTerminal(w.err) {
+		s.reading = make(chan os.Signal, 1)
 	}
-	ctx, stop := untilSignal(ctx, w, s.hurry, ending...)
-	return s, ctx, func() {
-		signal.Stop(s.reading)
-		close(s.reading)
-		stop()
-	}
+	ctx, stop := untilSignal(ctx, w, s.hurry, s.reading)
+	return s, ctx, stop
 }
 
 // hurry ends the delay at the beginning of a stop, if there is one.
@@ -81,6 +85,9 @@ func (s *gatewaySignals) hurry() bool {
 // comes of it is in its log.
 func (s *gatewaySignals) steer(ctx context.Context, g *gateway.Gateway) {
 	s.running.Store(g)
+	if s.reading == nil {
+		return
+	}
 	go func() {
 		for range s.reading {
 			_, _ = g.Reload(ctx, "signal")

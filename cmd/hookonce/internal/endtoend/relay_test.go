@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/pgstore"
+	"github.com/hookonce/hookonce/provider"
 )
 
 // openOutbox returns an empty outbox on Postgres, and where it is.
@@ -86,6 +89,90 @@ func TestRelayIsKilled(t *testing.T) {
 	done, err := store.Effects(t.Context(), hookonce.StateDone, 0, 10)
 	if err != nil || len(done) != 1 || done[0].Token < 2 {
 		t.Errorf("effects that are done: %+v, %v\n%s", done, err, second.log)
+	}
+}
+
+// SIGHUP has a relay read its secrets again, and harms nothing that is under way. What cannot be read changes nothing.
+func TestSIGHUPRenewsARelaysSecrets(t *testing.T) {
+	t.Parallel()
+	store, dsn := openOutbox(t)
+	const old, renewed = "whsec_b2xkIHNlY3JldA==", "whsec_bmV3IHNlY3JldA=="
+	came, answer := make(chan string), make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		signed := "with nothing that is known"
+		for name, secret := range map[string]string{"old": old, "new": renewed} {
+			if _, err := provider.Standard(secret).Open(&hookonce.Request{Method: r.Method, Header: r.Header, Body: body, Now: time.Now()}); err == nil {
+				signed = name
+			}
+		}
+		select {
+		case came <- signed:
+		case <-r.Context().Done():
+		}
+		select {
+		case <-answer:
+		case <-r.Context().Done():
+		}
+	}))
+	defer receiver.Close()
+	secret := filepath.Join(t.TempDir(), "secret")
+	keep := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(old)
+	relay := startRelay(t, dsn, receiver.URL, "--secret", "mail=file:"+secret, "--lease", "1m")
+	posts := func(key, want string, during func()) {
+		t.Helper()
+		if err := enqueue(store, "mail", key); err != nil {
+			t.Fatal(err)
+		}
+		if signed := receive(t, came, relay); signed != want {
+			t.Errorf("%s is signed %s, want %s", key, signed, want)
+		}
+		during()
+		answer <- struct{}{}
+	}
+	hangUp := func(log string) func() {
+		return func() {
+			t.Helper()
+			if err := relay.signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+			relay.awaitLog(t, log)
+		}
+	}
+	posts("evt_1", "old", func() {
+		keep(renewed)
+		hangUp("the addresses and secrets were read again")()
+	})
+	posts("evt_2", "new", func() {
+		if err := os.Remove(secret); err != nil {
+			t.Fatal(err)
+		}
+		hangUp("could not be read again; those that it has stay")()
+	})
+	posts("evt_3", "new", func() {})
+	if err := relay.end(syscall.SIGTERM); err != nil {
+		t.Errorf("the relay ended with %v\n%s", err, relay.log)
+	}
+	done, err := store.Effects(t.Context(), hookonce.StateDone, 0, 10)
+	if err != nil || len(done) != 3 {
+		t.Fatalf("effects that are done: %+v, %v\n%s", done, err, relay.log)
+	}
+	for _, e := range done {
+		if e.Token != 1 || e.Deaths != 0 {
+			t.Errorf("%s took %d attempts, of which %d died\n%s", e.Key, e.Token, e.Deaths, relay.log)
+		}
+	}
+	if text := relay.log.String(); strings.Contains(text, old) || strings.Contains(text, renewed) {
+		t.Errorf("the log has a secret:\n%s", text)
 	}
 }
 

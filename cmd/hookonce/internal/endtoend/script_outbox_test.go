@@ -125,7 +125,12 @@ func showInScript(ts *testscript.TestScript, neg bool, args []string) {
 
 // launchRelay starts "hookonce relay" with the arguments.
 func launchRelay(dir string, env []string, args ...string) (*process, error) {
-	p := &process{cmd: exec.Command("hookonce", append([]string{"relay"}, args...)...), out: new(transcript), log: new(transcript), ended: make(chan struct{})}
+	return launchSilent(dir, env, append([]string{"relay"}, args...)...)
+}
+
+// launchSilent starts hookonce with the arguments, and does not wait until it says that it serves.
+func launchSilent(dir string, env []string, args ...string) (*process, error) {
+	p := &process{cmd: exec.Command("hookonce", args...), out: new(transcript), log: new(transcript), ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = dir, env, p.out, p.log
 	if err := p.cmd.Start(); err != nil {
 		return nil, err

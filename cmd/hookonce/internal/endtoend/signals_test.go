@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -94,6 +95,25 @@ func TestReloadWithoutTheFile(t *testing.T) {
 	p.awaitLog(t, "gateway: reloaded; nothing has changed")
 	if err := p.end(syscall.SIGTERM); err != nil {
 		t.Error(err)
+	}
+}
+
+// A command that has nothing to read again ends in order at SIGHUP, as when its terminal is closed.
+func TestSIGHUPEndsWhatReadsNothing(t *testing.T) {
+	t.Parallel()
+	_, dsn := openOutbox(t)
+	p, err := launchSilent(t.TempDir(), os.Environ(), "dashboard", "--listen", "127.0.0.1:0", "--store", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.cmd.Process.Kill() })
+	for deadline := time.Now().Add(patience); !strings.Contains(p.out.String(), "/ shows "); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it shows nothing\n%s", p.log)
+		}
+	}
+	if err := p.end(syscall.SIGHUP); err != nil {
+		t.Errorf("ended with %v\n%s", err, p.log)
 	}
 }
 

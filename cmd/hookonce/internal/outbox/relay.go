@@ -1,9 +1,11 @@
 package outbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -40,14 +42,39 @@ func Defaults() Settings {
 	}
 }
 
+// Relay posts the effects in an outbox.
+type Relay struct {
+	*relay.Relay
+	posts atomic.Pointer[map[string]relay.Handler] // by name
+}
+
 // NewRelay returns a relay that posts the effects in queue. The settings must be valid.
-func NewRelay(queue hookonce.EffectQueue, s Settings, log *slog.Logger) (*relay.Relay, error) {
-	handlers, err := s.handlers()
-	if err != nil {
+func NewRelay(queue hookonce.EffectQueue, s Settings, log *slog.Logger) (*Relay, error) {
+	r := &Relay{}
+	if err := r.Follow(s); err != nil {
 		return nil, err
 	}
-	return relay.New(queue, handlers, relay.WithLogger(log), relay.WithConcurrency(s.Concurrency), relay.WithTimeout(s.Timeout),
-		relay.WithLease(s.Lease), relay.WithSchedule(relay.Exponential(s.FirstWait, s.MaxWait, retry.Factor, s.Attempts))), nil
+	handlers := map[string]relay.Handler{}
+	for _, t := range s.Targets {
+		handlers[t.Name] = r.post
+	}
+	r.Relay = relay.New(queue, handlers, relay.WithLogger(log), relay.WithConcurrency(s.Concurrency), relay.WithTimeout(s.Timeout),
+		relay.WithLease(s.Lease), relay.WithSchedule(relay.Exponential(s.FirstWait, s.MaxWait, retry.Factor, s.Attempts)))
+	return r, nil
+}
+
+// Follow has what is posted from now on go to the targets of s, which have the same names as before. What is under way
+// goes on as it began.
+func (r *Relay) Follow(s Settings) error {
+	posts, err := s.handlers()
+	if err == nil {
+		r.posts.Store(&posts)
+	}
+	return err
+}
+
+func (r *Relay) post(ctx context.Context, e hookonce.QueuedEffect) error {
+	return (*r.posts.Load())[e.Name](ctx, e)
 }
 
 // Validate returns an error that names the flag that is wrong, and repeats no address and no secret.
