@@ -131,8 +131,8 @@ func (w *worker) record(e hookonce.QueuedEffect, o outcome) outcome {
 	return o
 }
 
-// judge decides what comes after the attempt. One that did not begin, or was interrupted because the relay stops,
-// is not the handler's failure, and never the last.
+// judge decides what comes after the attempt. One that did not begin, or was interrupted because
+// the relay stops, is not the handler's failure, and never the last.
 func (w *worker) judge(e hookonce.QueuedEffect, o *outcome) {
 	now := w.now()
 	v := verdict(o.err)
@@ -261,8 +261,8 @@ func (w *worker) overdue(ctx context.Context, free func()) (returned func()) {
 	return func() { close(over) }
 }
 
-// lostTakes is what a relay knows of takes that failed. One may have taken effects all the same, which nobody began
-// then: their leases run out, and each counts as a death.
+// lostTakes is what a relay knows of takes that failed. One may have taken effects all the same,
+// which nobody began then: their leases run out, and each counts as a death.
 type lostTakes struct {
 	mu      sync.Mutex
 	last    time.Time
@@ -276,8 +276,8 @@ func (l *lostTakes) add(now time.Time) {
 	l.last, l.excused = now, map[int64]bool{}
 }
 
-// excuse reports whether e, which has died as often as it may, may be begun once more, because lost takes may have
-// been among its deaths. One is excused once after each.
+// excuse reports whether e, which has died as often as it may, may be begun once more, because lost
+// takes may have been among its deaths. One is excused once after each.
 func (l *lostTakes) excuse(e hookonce.QueuedEffect) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,7 +57,8 @@ func (f *faulty) call(method string, do func() error) error {
 	return fault
 }
 
-// disturbed is a queue to whose first answers that bring effects something happens: they are lost where that fails.
+// disturbed is a queue to whose first answers that bring effects something happens: they are lost
+// where that fails.
 type disturbed struct {
 	hookonce.EffectQueue
 	answers int

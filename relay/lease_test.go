@@ -127,8 +127,8 @@ func (u *unextended) ExtendEffect(ctx context.Context, e hookonce.QueuedEffect, 
 	return e, u.extend(ctx)
 }
 
-// An effect that comes late from the store may be somebody else's by now, and is not begun. It is handed back, so that
-// however often that happens it is no death.
+// An effect that comes late from the store may be somebody else's by now, and is not begun. It is
+// handed back, so that however often that happens it is no death.
 func TestLostLeaseIsNotBegun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, outcomes := memstore.New(), new(journal)

@@ -59,10 +59,11 @@ func (s *settings) validate() error {
 	return nil
 }
 
-// WithConcurrency sets how many effects are carried out at the same time. Default [DefaultConcurrency]. No
-// more are taken from the outbox than can begin at once. Each name has one place to itself, and all share the
-// rest, so that a receiver that hangs leaves the other names theirs: let n be more than there are names. With fewer
-// places than names each name has one at a time, and names wait for each other.
+// WithConcurrency sets how many effects are carried out at the same time. Default
+// [DefaultConcurrency]. No more are taken from the outbox than can begin at once. A place is kept
+// for each name that has no effect under way, up to half of them, so that a receiver that hangs
+// does not hold up the other names. If n is at least twice the number of names, no number of
+// receivers that hang does.
 func WithConcurrency(n int) Option { return func(s *settings) { s.concurrency = n } }
 
 // WithPoll sets how often to look for effects when there were none. Default [DefaultPoll]. See [Relay.Wake]
@@ -85,14 +86,15 @@ func WithGrace(d time.Duration) Option { return func(s *settings) { s.grace = d 
 // WithSchedule sets when failed effects are tried again, and how often. Default [DefaultSchedule].
 func WithSchedule(schedule Schedule) Option { return func(s *settings) { s.schedule = schedule } }
 
-// WithDeaths sets after how many attempts in a row that left no outcome an effect is dead, without another
-// one. Default [DefaultDeaths]. At the first the effect may have been a neighbour of what ended the process. From
-// then on it is a suspect, of which a process runs one at a time, so each further death is taken for its own:
-// with 3 an effect is given up when the process died twice while it was the suspect. A healthy one is not
-// given up as long as fewer than that many others end a process beside it at their first attempt. An attempt
-// whose lease ran out for another reason counts, too: the store was away, or the handler did not heed its
-// context. What a relay took without hearing of it, because the store's answer was lost, it begins once more
-// before it gives it up. 2 is the least.
+// WithDeaths sets after how many attempts in a row that left no outcome an effect is dead, without
+// another one. Default [DefaultDeaths]. At the first the effect may have been a neighbour of what
+// ended the process. From then on it is a suspect, of which a process runs one at a time, so each
+// further death is taken for its own: with 3 an effect is given up when the process died twice
+// while it was the suspect. A healthy one is not given up as long as fewer than that many others
+// end a process beside it at their first attempt. An attempt whose lease ran out for another reason
+// counts, too: the store was away, or the handler did not heed its context. What a relay took
+// without hearing of it, because the store's answer was lost, it begins once more before it gives
+// it up. 2 is the least.
 func WithDeaths(n int) Option { return func(s *settings) { s.deaths = n } }
 
 // WithClock sets the clock that tells when a failed effect is due again. Default [time.Now]. It must agree

@@ -2,9 +2,9 @@ package relay
 
 import "sync"
 
-// places are where the handlers of one Run are called. Each name has one that no other takes, and all share the
-// rest: however many effects of a name hang, the others go on. Where there are fewer places than names, each name
-// has one at a time.
+// places are where the handlers of one Run are called. Names share them, and a place is kept for
+// each name that has no effect under way, as long as these are no more than half of all: however
+// many effects of a name hang, the others go on.
 type places struct {
 	names []string
 	total int
@@ -19,8 +19,8 @@ func newPlaces(names []string, total int) *places {
 	return &places{names: names, total: total, freed: make(wake, 1), taken: map[string]int{}}
 }
 
-// room returns the names that there is room for, and how many effects of these, however they are divided among
-// the names; 0: none. What is freed later is told in freed.
+// room returns the names that there is room for, and how many effects of these, however they are
+// divided among the names; 0: none. What is freed later is told in freed.
 func (p *places) room() (names []string, limit int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,18 +28,20 @@ func (p *places) room() (names []string, limit int) {
 	case <-p.freed:
 	default:
 	}
-	var idle []string // each of which keeps a place
+	var idle []string
 	for _, name := range p.names {
 		if p.taken[name] == 0 {
 			idle = append(idle, name)
 		}
 	}
-	free := p.total - p.used
-	names, limit = p.names, free-len(idle)
-	if limit <= 0 || len(idle) == len(names) {
-		names, limit = idle, limit+1 // the first that is taken is of a name that had none
+	free, kept := p.total-p.used, len(idle)
+	if kept == len(p.names) {
+		kept-- // for whichever name the first effect is of
 	}
-	return names, min(free, max(limit, 1))
+	if limit = free - min(kept, p.total/2); limit > 0 {
+		return p.names, limit
+	}
+	return idle, min(free, 1)
 }
 
 // enter takes a place for an effect of that name, until leave is called.

@@ -25,11 +25,12 @@ func POST(client *http.Client, address string, opts ...PostOption) Handler {
 	return h
 }
 
-// NewPOST returns a handler that posts the effect's payload to an address, which begins with http:// or
-// https://. Nil means a client of its own, with connections of its own that are made as [http.DefaultTransport]
-// makes them: they are kept for the next posts, and given up when they went silent; where a program has put another
-// kind of transport in that place, it is used as it is. Redirects are not followed: the address would not be the one
-// that was configured. The timeout is the relay's.
+// NewPOST returns a handler that posts the effect's payload to an address, which begins with
+// http:// or https://. Nil means a client of its own, with connections of its own that are made as
+// [http.DefaultTransport] makes them: they are kept for the next posts, and given up when they went
+// silent; where a program has put another kind of transport in that place, it is used as it is.
+// Redirects are not followed: the address would not be the one that was configured. The timeout is
+// the relay's.
 //
 // The request has Content-Type application/json unless [PostHeader] says otherwise;
 // Idempotency-Key, the effect's key; Hookonce-Effect, its name; Hookonce-Source and Hookonce-Key,
@@ -66,9 +67,9 @@ func newPost(client *http.Client, address string, opts []PostOption) (*post, err
 	return p, nil
 }
 
-// maxIdle is how many connections are kept for the next posts: as many as the command relay may have under way. With
-// fewer than are under way each further post would dial, and its port is not free again for a minute. What is not
-// used is closed after a minute and a half.
+// maxIdle is how many connections are kept for the next posts: as many as the command relay may
+// have under way. With fewer than are under way each further post would dial, and its port is not
+// free again for a minute. What is not used is closed after a minute and a half.
 const maxIdle = 1000
 
 // ownTransport returns what carries the posts of one handler.

@@ -15,8 +15,8 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// forgetful stands before a server as a balancer does that forgets connections: what they carry leads nowhere from then
-// on, and nobody is told.
+// forgetful stands before a server as a balancer does that forgets connections: what they carry
+// leads nowhere from then on, and nobody is told.
 type forgetful struct {
 	net.Listener
 	server string
@@ -74,8 +74,8 @@ func (f *forgetful) forward(to, from net.Conn, known int64) {
 	}
 }
 
-// In HTTP/2 all posts share a connection. One that went silent is given up after a ping, and the next post goes over
-// another one.
+// In HTTP/2 all posts share a connection. One that went silent is given up after a ping, and the
+// next post goes over another one.
 func TestAConnectionThatWentSilentIsLeft(t *testing.T) {
 	came := make(chan string, 10)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { came <- r.Proto + " from " + r.RemoteAddr }))

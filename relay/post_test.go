@@ -280,8 +280,8 @@ func TestPOSTWaitsForNoBody(t *testing.T) {
 	}
 }
 
-// Posts that are under way at once have a connection each, and those after them use these again: a system has no more
-// than some ten thousands of ports for one address, each for a minute.
+// Posts that are under way at once have a connection each, and those after them use these again: a
+// system has no more than some ten thousands of ports for one address, each for a minute.
 func TestPOSTKeepsItsConnections(t *testing.T) {
 	const atOnce, rounds = 20, 3
 	var dialled atomic.Int32

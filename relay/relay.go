@@ -131,8 +131,8 @@ func (r *run) loop(ctx context.Context) error {
 	return nil
 }
 
-// take takes effects of these names, up to the limit, begins them, and returns how many there were. It is not
-// interrupted: what is taken is begun.
+// take takes effects of these names, up to the limit, begins them, and returns how many there were.
+// It is not interrupted: what is taken is begun.
 func (r *run) take(names []string, limit int) (int, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.attempts), storeTimeout)
 	defer cancel()

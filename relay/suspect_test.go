@@ -169,7 +169,8 @@ func TestSuspectsAreGivenUp(t *testing.T) {
 	}
 }
 
-// What a relay took and never heard of is not given up before it was begun, however often that happens.
+// What a relay took and never heard of is not given up before it was begun, however often that
+// happens.
 func TestLostTakesGiveNothingUp(t *testing.T) {
 	for _, c := range []struct {
 		steps   string
@@ -190,8 +191,8 @@ func TestLostTakesGiveNothingUp(t *testing.T) {
 	}
 }
 
-// One that hangs is given up all the same, after one attempt more; and one that came after the last take that was lost
-// without any.
+// One that hangs is given up all the same, after one attempt more; and one that came after the last
+// take that was lost without any.
 func TestLostTakesExcuseOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, outcomes, begun, end := memstore.New(), new(journal), new(journal), make(chan struct{})

@@ -19,8 +19,8 @@ const (
 // unfinished are the states in which an effect waits for a relay, or has one.
 var unfinished = []hookonce.State{hookonce.StatePending, hookonce.StateFailed, hookonce.StateProcessing}
 
-// waitsSince returns since when an effect waits for a relay. Of one that was tried, somebody else may be the relay
-// until it is due, or until its lease has run out.
+// waitsSince returns since when an effect waits for a relay. Of one that was tried, somebody else
+// may be the relay until it is due, or until its lease has run out.
 func waitsSince(e hookonce.QueuedEffect) time.Time {
 	switch e.State {
 	case hookonce.StateFailed:
@@ -36,9 +36,10 @@ type lister interface {
 	Effects(ctx context.Context, s hookonce.State, after int64, limit int) ([]hookonce.QueuedEffect, error)
 }
 
-// lookForUnhandled logs each name once under which effects wait and that this relay has no handler for, until ctx
-// ends: one that is mistyped or was renamed, or whose relay nobody started, would wait for ever without a word. It
-// goes on beside the relay's work. A queue that cannot list its effects is not asked.
+// lookForUnhandled logs each name once under which effects wait and that this relay has no handler
+// for, until ctx ends: one that is mistyped or was renamed, or whose relay nobody started, would
+// wait for ever without a word. It goes on beside the relay's work. A queue that cannot list its
+// effects is not asked.
 func (r *run) lookForUnhandled(ctx context.Context) {
 	queue, lists := r.queue.(lister)
 	if !lists {

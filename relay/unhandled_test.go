@@ -70,8 +70,8 @@ func TestNamesBehindWhatWaits(t *testing.T) {
 	})
 }
 
-// It is told of as well when somebody tried its effects before, and left: when they are due, or their lease has run
-// out, and nobody comes. Until then their relay may be at work.
+// It is told of as well when somebody tried its effects before, and left: when they are due, or
+// their lease has run out, and nobody comes. Until then their relay may be at work.
 func TestNamesWhoseRelayWentAway(t *testing.T) {
 	crm := hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Name: "crm"}
 	tried := func(t *testing.T, store *memstore.Store, again time.Duration) {

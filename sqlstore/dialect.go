@@ -97,7 +97,10 @@ type statements struct {
 	// Guards.
 	newest, transition, state statement
 	// Effects.
-	enqueue, due, suspects, takeEffects, effect, completeEffect, failEffect, extendEffect, redrive, effects statement
+	enqueue, due, suspects, takeEffects, effect, completeEffect, failEffect, extendEffect, redrive statement
+	// Lists of effects, by state. It stands in the text, so that the server can tell which index
+	// knows all such.
+	effects map[hookonce.State]statement
 	// Reads under locks, where statements that write return nothing.
 	lockClaim, lockEffects statement
 	// Purges.
@@ -150,8 +153,21 @@ func common(sql func(string) statement) statements {
 			UPDATE {{.}}effects SET state = 'failed', tries = 0, deaths = 0, due_at = @2, updated_at = @2{{.Passed}}
 			WHERE id = @1 AND state = 'dead'
 			{{.ReturningEffect}}`),
-		effects: sql(`SELECT {{.Effect}} FROM {{.}}effects WHERE state = @1 AND id > @2 ORDER BY id LIMIT @3`),
+		effects: effectsBy(func(state hookonce.State) statement {
+			return sql(`SELECT {{.Effect}} FROM {{.}}effects WHERE state = '` + string(state) + `' AND id > @1 ORDER BY id LIMIT @2`)
+		}),
 	}
+}
+
+// effectsBy returns the list of effects in each state.
+func effectsBy(list func(hookonce.State) statement) map[hookonce.State]statement {
+	all := map[hookonce.State]statement{}
+	for _, state := range []hookonce.State{
+		hookonce.StatePending, hookonce.StateProcessing, hookonce.StateFailed, hookonce.StateDead, hookonce.StateDone,
+	} {
+		all[state] = list(state)
+	}
+	return all
 }
 
 // change is a statement that changes one row, and the query that reads this row.

@@ -196,8 +196,12 @@ func (s *Store) changeEffect(ctx context.Context, id int64, st statement, args [
 
 // Effects implements [hookonce.EffectAdmin].
 func (s *Store) Effects(ctx context.Context, state hookonce.State, after int64, limit int) (found []hookonce.QueuedEffect, err error) {
+	list, known := s.dialect.effects[state]
+	if !known {
+		return nil, ctx.Err()
+	}
 	err = s.insist(ctx, func() (err error) {
-		found, err = effects(ctx, s.db, s.dialect.effects, string(state), after, max(limit, 0))
+		found, err = effects(ctx, s.db, list, after, max(limit, 0))
 		return err
 	})
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/hookonce/hookonce/internal/pgerror"
 )
 
-// postgres takes what decides about claims, guards and purges from where pgstore has it, so that both are one on the
-// same tables. What is not of them is said as in the other dialects.
+// postgres takes what decides about claims, guards and purges from where pgstore has it, so that
+// both are one on the same tables, and the lists of effects, which know the indexes of these. What
+// is not of them is said as in the other dialects.
 func postgres(prefix string) dialect {
 	texts := claimsql.Postgres(prefix, "")
 	sql := language{prefix: prefix, placeholder: "$", Key: "key", returning: true}.statement
@@ -28,6 +29,7 @@ func postgres(prefix string) dialect {
 				AND (state <> 'processing' OR id = ANY (string_to_array(@2, ',')::bigint[]))
 			FOR UPDATE SKIP LOCKED)
 		{{.ReturningEffect}}`)
+	s.effects = effectsBy(func(state hookonce.State) statement { return statement{text: texts.Effects[string(state)]} })
 	s.dooms = map[string]doom{}
 	for what, p := range texts.Purge {
 		s.dooms[what] = doom{next: statement{text: p.Next}, count: statement{text: p.Count}, rows: statement{text: p.Delete}}

@@ -57,6 +57,9 @@ func TestStatements(t *testing.T) {
 				texts[v.Type().Field(i).Name] = f.FieldByName("text").String()
 			}
 		}
+		for state, list := range s.effects {
+			texts["effects, "+string(state)] = list.text
+		}
 		for what, p := range s.dooms {
 			for step, st := range map[string]statement{"next": p.next, "count": p.count, "look": p.look, "along": p.along, "rows": p.rows} {
 				if st.text != "" {

@@ -22,8 +22,8 @@ import (
 const relayHelp = `Relay takes the effects that applications stored with hookonce.Enqueue or the SQL function enqueue, and
 posts each to the URL that its name is given, until the answer is 2xx: at least once, always under the
 same Idempotency-Key. It runs until it receives SIGTERM or SIGINT, finishes what is under way, and hands
-back the rest. Effects of other names are left alone, so several relays can share an outbox. Each name has a
-place among those of --concurrency to itself, so that one URL that hangs does not hold up the others.
+back the rest. Effects of other names are left alone, so several relays can share an outbox. A URL
+that hangs does not hold up what goes to others: give --concurrency at least twice as many as there are names.
 
 410 and the statuses of --permanent give an effect up; so does the last of the --attempts. What was given
 up is listed by 'relay list', and tried again after 'relay redrive'.
@@ -169,8 +169,8 @@ func (r *relaying) secretsOf(w *env) (map[string][]string, error) {
 
 const relayNotStarted = "relay: not started"
 
-// run relays until a signal ends it. In a terminal SIGHUP does so, because it means that the terminal was closed: nobody
-// would see that the relay goes on.
+// run relays until a signal ends it. In a terminal SIGHUP does so, because it means that the
+// terminal was closed: nobody would see that the relay goes on.
 func (r *relaying) run(ctx context.Context, w *env, cfg *config.Config) error {
 	var reading chan os.Signal
 	if !isTerminal(w.err) {
@@ -203,8 +203,8 @@ func (r *relaying) run(ctx context.Context, w *env, cfg *config.Config) error {
 	return nil
 }
 
-// readAgain has what is posted from now on go where, and be signed with what, the references of the command line say by
-// now.
+// readAgain has what is posted from now on go where, and be signed with what, the references of the
+// command line say by now.
 func (r *relaying) readAgain(w *env, worker *outbox.Relay, log *slog.Logger) {
 	s, err := r.read(w)
 	if err == nil {

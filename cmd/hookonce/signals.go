@@ -12,9 +12,10 @@ import (
 	"github.com/hookonce/hookonce/internal/gateway"
 )
 
-// untilSignal returns a context that ends with the first SIGTERM or SIGINT. The second one ends the process at once,
-// unless sooner, which may be nil, makes something of it and reports true. SIGHUP goes to reading, for a command that
-// reads something again. Where that is nil it ends the command as well, unless whoever started it said not to (nohup).
+// untilSignal returns a context that ends with the first SIGTERM or SIGINT. The second one ends the
+// process at once, unless sooner, which may be nil, makes something of it and reports true. SIGHUP
+// goes to reading, for a command that reads something again. Where that is nil it ends the command
+// as well, unless whoever started it said not to (nohup).
 func untilSignal(ctx context.Context, w *env, sooner func() bool, reading chan os.Signal) (context.Context, func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)

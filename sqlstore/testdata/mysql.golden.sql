@@ -18,8 +18,20 @@ SELECT id, due_at FROM hookonce_effects WHERE name = ? AND due_at <= ? AND state
 -- effect
 SELECT id, source, coalesce(`key`, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE id = ?
 
--- effects
-SELECT id, source, coalesce(`key`, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = ? AND id > ? ORDER BY id LIMIT ?
+-- effects, dead
+SELECT id, source, coalesce(`key`, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'dead' AND id > ? ORDER BY id LIMIT ?
+
+-- effects, done
+SELECT id, source, coalesce(`key`, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'done' AND id > ? ORDER BY id LIMIT ?
+
+-- effects, failed
+SELECT id, source, coalesce(`key`, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'failed' AND id > ? ORDER BY id LIMIT ?
+
+-- effects, pending
+SELECT id, source, coalesce(`key`, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'pending' AND id > ? ORDER BY id LIMIT ?
+
+-- effects, processing
+SELECT id, source, coalesce(`key`, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'processing' AND id > ? ORDER BY id LIMIT ?
 
 -- enqueue
 INSERT INTO hookonce_effects (source, `key`, step, name, payload, due_at, enqueued_at, updated_at, last_error)

@@ -49,8 +49,20 @@ SELECT id, due_at FROM hookonce_effects WHERE name = $1 AND due_at <= $2 AND sta
 -- effect
 SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE id = $1
 
--- effects
-SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = $1 AND id > $2 ORDER BY id LIMIT $3
+-- effects, dead
+SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'dead' AND id > $1::bigint ORDER BY id LIMIT $2::bigint
+
+-- effects, done
+SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'done' AND id > $1::bigint ORDER BY id LIMIT $2::bigint
+
+-- effects, failed
+SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'failed' AND due_at IS NOT NULL AND id > $1::bigint ORDER BY id LIMIT $2::bigint
+
+-- effects, pending
+SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'pending' AND due_at IS NOT NULL AND id > $1::bigint ORDER BY id LIMIT $2::bigint
+
+-- effects, processing
+SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'processing' AND due_at IS NOT NULL AND id > $1::bigint ORDER BY id LIMIT $2::bigint
 
 -- enqueue
 INSERT INTO hookonce_effects (source, key, step, name, payload, due_at, enqueued_at, updated_at)

@@ -24,8 +24,20 @@ SELECT id, due_at FROM hookonce_effects WHERE name = ?1 AND due_at <= ?2 AND sta
 -- effect
 SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE id = ?1
 
--- effects
-SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = ?1 AND id > ?2 ORDER BY id LIMIT ?3
+-- effects, dead
+SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'dead' AND id > ?1 ORDER BY id LIMIT ?2
+
+-- effects, done
+SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'done' AND id > ?1 ORDER BY id LIMIT ?2
+
+-- effects, failed
+SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'failed' AND id > ?1 ORDER BY id LIMIT ?2
+
+-- effects, pending
+SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'pending' AND id > ?1 ORDER BY id LIMIT ?2
+
+-- effects, processing
+SELECT id, source, coalesce(key, ''), step, name, payload, state, token, tries, deaths, due_at, enqueued_at, last_error FROM hookonce_effects WHERE state = 'processing' AND id > ?1 ORDER BY id LIMIT ?2
 
 -- enqueue
 INSERT INTO hookonce_effects (source, key, step, name, payload, due_at, enqueued_at, updated_at)

@@ -112,4 +112,10 @@ var library = []mutant{
 	{"effect-taken-for-its-event", "outbox: an effect that is posted is taken for a copy of the event that asked for it", "provider/hookonce.go",
 		`if name := f.text(header.HookonceEffect); name != "" {`, `if name := f.text(header.HookonceEffect); false {`,
 		[]test{{"./relay", "TestPostedEffectsAreEventsOfTheirOwn"}, {"./provider", "TestHookonceTakesAnEffectForItself"}}},
+	{"one-name-takes-all", "outbox: a receiver that hangs holds up what goes to others", "relay/places.go",
+		`if limit = free - min(kept, p.total/2); limit > 0 {`, `if limit = free; limit > 0 {`,
+		[]test{{"./relay", "TestANameThatHangsHoldsUpNoOther"}}},
+	{"given-up-unbegun", "outbox: an effect is given up that nobody has begun", "relay/attempt.go",
+		`if e.Deaths >= w.deaths && !w.lost.excuse(e) {`, `if e.Deaths >= w.deaths {`,
+		[]test{{"./relay", "TestLostTakesGiveNothingUp"}}},
 }

@@ -92,7 +92,8 @@ func TestRelayIsKilled(t *testing.T) {
 	}
 }
 
-// SIGHUP has a relay read its secrets again, and harms nothing that is under way. What cannot be read changes nothing.
+// SIGHUP has a relay read its secrets again, and harms nothing that is under way. What cannot be
+// read changes nothing.
 func TestSIGHUPRenewsARelaysSecrets(t *testing.T) {
 	t.Parallel()
 	store, dsn := openOutbox(t)

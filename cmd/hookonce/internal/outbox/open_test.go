@@ -19,8 +19,8 @@ import (
 	"github.com/hookonce/hookonce/schema"
 )
 
-// Behind one address another server may lead by now. A connection to one that takes no writes any more is left, and
-// effects are taken over the next.
+// Behind one address another server may lead by now. A connection to one that takes no writes any
+// more is left, and effects are taken over the next.
 func TestReadOnlyConnectionsAreLeft(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	pool, err := pgxpool.New(t.Context(), dsn)

@@ -63,8 +63,8 @@ func NewRelay(queue hookonce.EffectQueue, s Settings, log *slog.Logger) (*Relay,
 	return r, nil
 }
 
-// Follow has what is posted from now on go to the targets of s, which have the same names as before. What is under way
-// goes on as it began.
+// Follow has what is posted from now on go to the targets of s, which have the same names as
+// before. What is under way goes on as it began.
 func (r *Relay) Follow(s Settings) error {
 	posts, err := s.handlers()
 	if err == nil {
