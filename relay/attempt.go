@@ -265,7 +265,7 @@ func (w *worker) overdue(ctx context.Context, free func()) (returned func()) {
 // which nobody began then: their leases run out, and each counts as a death.
 type lostTakes struct {
 	mu      sync.Mutex
-	last    time.Time
+	last    time.Time      // zero: there was none
 	excused map[int64]bool // effects, since the last one
 }
 
@@ -281,7 +281,7 @@ func (l *lostTakes) add(now time.Time) {
 func (l *lostTakes) excuse(e hookonce.QueuedEffect) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e.EnqueuedAt.After(l.last) || l.excused[e.ID] {
+	if l.last.IsZero() || e.EnqueuedAt.After(l.last) || l.excused[e.ID] {
 		return false
 	}
 	l.excused[e.ID] = true

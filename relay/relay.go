@@ -101,7 +101,7 @@ func (r *run) loop(ctx context.Context) error {
 	pause := r.poll
 	for ctx.Err() == nil {
 		names, limit := r.places.room()
-		if limit == 0 {
+		if limit < 1 {
 			select {
 			case <-ctx.Done():
 			case <-r.places.freed:

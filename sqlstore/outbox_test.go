@@ -7,7 +7,8 @@ import (
 	"github.com/hookonce/hookonce"
 )
 
-// What people ask for while something is wrong, and relays every minute, does not cost what is done.
+// What people ask for while something is wrong, and relays every minute, does not cost what is
+// done.
 func TestListingReadsNotWhatIsDone(t *testing.T) {
 	t.Run("Postgres", func(t *testing.T) {
 		every(t, postgresConnections(), func(t *testing.T, f fixture) {
@@ -32,7 +33,8 @@ func TestListingReadsNotWhatIsDone(t *testing.T) {
 	})
 }
 
-// readings are how a server is asked how many rows a connection has read, and what it takes to fill a table.
+// readings are how a server is asked how many rows a connection has read, and what it takes to fill
+// a table.
 type readings struct{ now, numbers, analyze, note, read string }
 
 // lists holds what it costs to list a few effects of each other state against how many are done.
