@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/header"
+	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // Request is one delivery as it came over the wire, before anything is believed about it.
@@ -157,8 +158,9 @@ type Profile struct {
 	// Methods are those, besides POST, whose requests go to [Provider.Open], without their body: some senders prove
 	// with GET or HEAD that they talk to whom they think, and some can be told to send events with GET. Zero: none.
 	Methods []string
-	// Rejected is the status for requests that are not authentic. Zero: 401. One of 500 or above says that any 4xx
-	// disables the webhook, so that a body that cannot be taken is answered with it too.
+	// Rejected is the status for requests that are not authentic. Zero: 401. One of 500 or above, or 429, says
+	// that another 4xx is final for the sender: it drops the event, or disables the webhook. So whatever else is
+	// wrong with a request, such as a body that cannot be taken, is answered with it too.
 	Rejected int
 	// NotReady is the status for events that could not be made durable: one that the sender retries. Zero: 503.
 	NotReady int
@@ -191,7 +193,7 @@ func (p Profile) Refusal(usual int, err error) int {
 		return cmp.Or(rejected.Status, p.Rejected, usual)
 	case errors.Is(err, ErrUnverified):
 		return cmp.Or(p.Rejected, usual)
-	case p.Rejected >= 500 && usual != http.StatusMethodNotAllowed:
+	case problem.Retried(p.Rejected) && usual != http.StatusMethodNotAllowed:
 		return p.Rejected
 	}
 	return usual

@@ -12,6 +12,7 @@ func TestProfileRefusal(t *testing.T) {
 	forged := &hookonce.RejectError{Reason: hookonce.ReasonSignatureMismatch}
 	refused := &hookonce.RejectError{Reason: hookonce.ReasonHandshakeRefused, Status: 418}
 	usual, own, touchy := hookonce.Profile{}, hookonce.Profile{Rejected: 403, NotReady: 500}, hookonce.Profile{Rejected: 503}
+	early := hookonce.Profile{Rejected: 429}
 	for _, c := range []struct {
 		name    string
 		profile hookonce.Profile
@@ -30,6 +31,13 @@ func TestProfileRefusal(t *testing.T) {
 		{"cut short, and any 4xx disables the webhook", touchy, 400, nil, 503},
 		{"not authentic, and any 4xx disables the webhook", touchy, 401, forged, 503},
 		{"another method, which is not the sender's", touchy, 405, nil, 405},
+		{"too large, and any 4xx but 429 is final", early, 413, nil, 429},
+		{"too slow, and any 4xx but 429 is final", early, 408, nil, 429},
+		{"cut short, and any 4xx but 429 is final", early, 400, nil, 429},
+		{"headers too large, and any 4xx but 429 is final", early, 431, nil, 429},
+		{"not authentic, and any 4xx but 429 is final", early, 401, forged, 429},
+		{"not durable, and any 4xx but 429 is final", early, 503, nil, 503},
+		{"another method, which is not the sender's, who is told to wait", early, 405, nil, 405},
 	} {
 		if got := c.profile.Refusal(c.status, c.err); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)

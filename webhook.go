@@ -420,13 +420,9 @@ func (h *webhook) answer(ctx context.Context, w http.ResponseWriter, status stri
 
 // refuse answers with p, because of err, in the way that the provider understands.
 func (h *webhook) refuse(w http.ResponseWriter, p *problem.Details, err error) {
-	own := *p
-	own.Status = h.profile.Refusal(p.Status, err)
-	switch {
-	case own.Status == http.StatusMethodNotAllowed:
+	own := p.As(h.profile.Refusal(p.Status, err), defaultRetry)
+	if own.Status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", h.profile.Allow())
-	case own.Status >= 500:
-		own.RetryAfter = cmp.Or(own.RetryAfter, defaultRetry)
 	}
 	own.Write(w)
 }

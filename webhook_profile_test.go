@@ -191,21 +191,36 @@ func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	return s.sender.Open(r)
 }
 
-// touchy is a sender that disables the webhook after a 4xx.
-type touchy struct{ particular }
+// touchy is a sender for which a 4xx is final, unless it is the status in rejected.
+type touchy struct {
+	particular
+	rejected int
+}
 
-func (touchy) Profile() hookonce.Profile { return hookonce.Profile{Name: "sender", Rejected: 503} }
+func (p touchy) Profile() hookonce.Profile {
+	return hookonce.Profile{Name: "sender", Rejected: p.rejected}
+}
 
-func TestWebhookShowsATouchyProviderNo4xxForItsBodies(t *testing.T) {
+// What such a sender is answered has it come again, and says when.
+func TestWebhookShowsATouchyProviderNoFinal4xx(t *testing.T) {
 	quiet := hookonce.WithLogger(slog.New(slog.DiscardHandler))
 	for _, c := range []struct {
-		p      hookonce.Provider
-		status int
-	}{{touchy{}, 503}, {particular{}, 413}} {
+		p         hookonce.Provider
+		sig, body string
+		status    int
+		again     bool
+	}{
+		{touchy{rejected: 503}, "ok", "too large", 503, true},
+		{touchy{rejected: 503}, "forged", "a 1", 503, true},
+		{touchy{rejected: 429}, "ok", "too large", 429, true},
+		{touchy{rejected: 429}, "forged", "a 1", 429, true},
+		{particular{}, "ok", "too large", 413, false},
+		{particular{}, "forged", "a 1", 403, false},
+	} {
 		s := httptest.NewServer(hookonce.Webhook(memstore.New(), c.p.Profile().Name, c.p, succeed, quiet, hookonce.WithMaxBody(4)))
-		res, body := exchange(t, s, "POST", "ok", "too large")
-		if res.StatusCode != c.status || (res.Header.Get("Retry-After") != "") != (c.status == 503) {
-			t.Errorf("answered %d, Retry-After %q: %s; want %d", res.StatusCode, res.Header.Get("Retry-After"), body, c.status)
+		res, body := exchange(t, s, "POST", c.sig, c.body)
+		if res.StatusCode != c.status || (res.Header.Get("Retry-After") != "") != c.again {
+			t.Errorf("%s %s: answered %d, Retry-After %q: %s; want %d", c.sig, c.body, res.StatusCode, res.Header.Get("Retry-After"), body, c.status)
 		}
 		s.Close()
 	}

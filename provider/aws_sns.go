@@ -33,6 +33,7 @@ func amazonSNSSpec() spec.Spec {
 			Tenant:       []spec.Value{"json:$.TopicArn"},
 		},
 		Dedup:  spec.Dedup{Same: []spec.Value{"json:$.Type", "json:$.Subject", "json:$.Message", "json:$.Timestamp"}},
+		Answer: spec.Answer{Reject: 503, Deadline: 15 * second},
 		Limits: spec.Limits{Retry: hour}, // the most that a delivery policy can ask for
 		// https://docs.aws.amazon.com/sns/latest/dg/http-header.html
 		Headers: []string{"X-Amz-Sns-Message-Type", "X-Amz-Sns-Message-Id", "X-Amz-Sns-Topic-Arn", "X-Amz-Sns-Subscription-Arn", "X-Amz-Sns-Rawdelivery", "X-Amz-Sns-*"},
@@ -45,14 +46,15 @@ func amazonSNSSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature, certificate, topic", "awsdocs/amazon-sns-developer-guide: doc_source/sns-verify-signature-of-message.md; docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html"),
 			stated("retries", "awsdocs/amazon-sns-developer-guide: doc_source/sns-message-delivery-retries.md"),
+			stated("deadline, a status from 200 to 499 is no failure, three retries 20 s apart unless a policy says otherwise", "awsdocs/amazon-sns-developer-guide: doc_source/SendMessageToHttp.prepare.md"),
 			reported("hosts of the certificate", "libraries that follow the documentation pin sns.<region>.amazonaws.com and .com.cn"),
 			reported("key", "inferred: MessageId is the message's and not the attempt's, and is signed"),
-			notSourced("deadline"),
 		},
 		Traps: []string{
 			"a genuine signature only says that SNS sent the message: anybody can have a topic, so the topic is compared",
 			"the subscription has to be confirmed: pass on the event SubscriptionConfirmation, and open its SubscribeURL once",
 			"raw message delivery has no signature, and is rejected",
+			"SNS takes a 401 or a 413 for a success: what is refused is answered 503, sent again three times, 20 s apart, unless a delivery policy says otherwise, and lost then unless the subscription has a dead-letter queue",
 			"MessageAttributes and UnsubscribeURL are not signed",
 			"SignatureVersion 1 uses SHA-1; set the topic's attribute SignatureVersion to 2",
 			"the certificate is fetched: without a way out to Amazon's hosts nothing can be verified",

@@ -25,6 +25,7 @@ func bitbucketSpec() spec.Spec {
 			Resource:     []spec.Value{"json:$.repository.uuid"},
 			Attempt:      []spec.Value{"header:X-Attempt-Number"},
 		},
+		Answer: spec.Answer{Reject: 503, Deadline: 10 * second},
 		// https://support.atlassian.com/bitbucket-cloud/docs/event-payloads/
 		Headers: []string{"X-Event-Key", "X-Hook-UUID", "X-Request-UUID", "X-Request-Id", "X-Attempt-Number", "X-Event-Time"},
 		Example: spec.Template{
@@ -43,12 +44,15 @@ func bitbucketSpec() spec.Spec {
 			stated("headers, signature", "support.atlassian.com/bitbucket-cloud/docs/event-payloads"),
 			reported("X-Request-Id of a data center", "Atlassian documentation, quoted"),
 			reported("the secret is the receiver's choice", "Atlassian, Enhanced webhook security: entered, or generated there"),
-			notSourced("retries"),
+			stated("deadline, up to two more requests after a status of the 500s and after no other, of the cloud", "support.atlassian.com/bitbucket-cloud/docs/troubleshoot-webhooks"),
+			reported("both come at once", "community.developer.atlassian.com: webhooks retries, tried"),
+			notSourced("whether a data center retries"),
 			notSourced("whether a retry keeps X-Request-UUID"),
 		},
 		Traps: []string{
 			"X-Hook-UUID is the webhook itself and the same for all its events: as the key it loses everything after the first",
 			"the header X-Hub-Signature is GitHub's, Jira's and Intercom's as well, with other hashes and secrets",
+			"the cloud sends again twice, at once, and after a status of the 500s alone, so that refused requests are answered 503: an outage of seconds loses events, unless a person has them sent again",
 			"the id is not signed: whoever replays a captured request can change it",
 		},
 	}

@@ -31,6 +31,13 @@ func unsigned(method, query string) *hookonce.Request {
 	return &hookonce.Request{Method: method, URL: "https://shop.example/in?" + query, Header: http.Header{}, Now: now}
 }
 
+// worldlineAsks returns the GET by which Worldline verifies an endpoint, with that text in its header.
+func worldlineAsks(text string) *hookonce.Request {
+	req := unsigned("GET", "")
+	req.Header.Set("X-GCS-Webhooks-Endpoint-Verification", text)
+	return req
+}
+
 func mac(key, text string) []byte {
 	h := hmac.New(sha256.New, []byte(key))
 	h.Write([]byte(text))
@@ -54,7 +61,10 @@ func TestHandshakes(t *testing.T) {
 			200, "application/json", `{"response_token":"sha256=` + base64.StdEncoding.EncodeToString(mac("s", "abc123")) + `"}`},
 		"dropbox": {"dropbox", "s", func(*spec.Provider) *hookonce.Request { return unsigned("GET", "challenge=%3Cb%3E") },
 			200, "text/plain; charset=utf-8", "<b>"},
-		"trello": {"trello", "s", func(*spec.Provider) *hookonce.Request { return unsigned("HEAD", "") }, 200, "", ""},
+		"trello":   {"trello", "s", func(*spec.Provider) *hookonce.Request { return unsigned("HEAD", "") }, 200, "", ""},
+		"intercom": {"intercom", "s", func(*spec.Provider) *hookonce.Request { return unsigned("HEAD", "") }, 200, "", ""},
+		"worldline": {"worldline-connect", "s", func(*spec.Provider) *hookonce.Request { return worldlineAsks("<b>e8c1</b>") },
+			200, "text/plain; charset=utf-8", "<b>e8c1</b>"},
 		"monday": {"monday", "fake-secret-of-at-least-32-characters", func(*spec.Provider) *hookonce.Request {
 			req := unsigned("POST", "")
 			req.Body = []byte(`{"challenge":"3eZbrw1a\"B"}`)

@@ -243,6 +243,8 @@ func TestTheLargestEventsFit(t *testing.T) {
 // after which the sender comes again; and whatever is our own fault with one that all of them retry.
 func TestRejectionsCostNoSubscription(t *testing.T) {
 	mild := map[string]int{
+		"aws-sns":    503, // a status of the 400s is a success for it
+		"bitbucket":  503, // after which alone it sends again
 		"brevo":      429,
 		"datadog":    503,
 		"elevenlabs": 503,
@@ -262,6 +264,13 @@ func TestRejectionsCostNoSubscription(t *testing.T) {
 		rejected, notReady := p.Profile().Rejected, p.Profile().NotReady
 		if want, ok := mild[s.Name]; ok && rejected != want {
 			t.Errorf("rejects with %d, want %d", rejected, want)
+		}
+		if want := mild[s.Name]; want == 429 || want == 503 { // nor is another status of the 400s for this sender, whatever is wrong
+			for _, usual := range []int{400, 408, 413, 429, 431} {
+				if got := p.Profile().Refusal(usual, nil); got != want {
+					t.Errorf("answers %d where HTTP has %d, want %d", got, usual, want)
+				}
+			}
 		}
 		ours := 503
 		if s.Name == "brevo" {

@@ -322,6 +322,8 @@ func TestEndpointsAreValidated(t *testing.T) {
 		body string
 	}{
 		"mandrill":  {Mandrill("https://shop.example/in", "fake-key"), unsigned("HEAD", ""), ""},
+		"intercom":  {Intercom("fake-secret"), unsigned("HEAD", ""), ""},
+		"worldline": {WorldlineConnect("fake-secret"), worldlineAsks("e8c1"), "e8c1"},
 		"mailchimp": {Mailchimp("fake-token"), unsigned("GET", ""), ""},
 		"front":     {Front("fake-key"), signed(t, Front("fake-key"), `{"type":"sync","authorization":{"id":"cmp_abc"}}`, "X-Front-Challenge", `a"b`), `{"challenge":"a\"b"}`},
 	} {
@@ -331,4 +333,23 @@ func TestEndpointsAreValidated(t *testing.T) {
 		}
 	}
 	reason(t, Front("fake-key"), signed(t, Front("fake-other"), `{"type":"sync"}`, "X-Front-Challenge", "a"))
+	// What is no challenge is another method than that of events.
+	long := strings.Repeat("a", 1025)
+	for name, c := range map[string]struct {
+		p   *spec.Provider
+		req *hookonce.Request
+	}{
+		"a GET without the header":        {WorldlineConnect("fake-secret"), unsigned("GET", "")},
+		"a header that is empty":          {WorldlineConnect("fake-secret"), worldlineAsks("")},
+		"a header that is too long":       {WorldlineConnect("fake-secret"), worldlineAsks(long)},
+		"a GET where HEAD is the request": {Intercom("fake-secret"), unsigned("GET", "")},
+	} {
+		if why := reason(t, c.p, c.req); why.Status != http.StatusMethodNotAllowed {
+			t.Errorf("%s: %+v", name, why)
+		}
+	}
+	// With POST the header is no challenge: an event that has it is verified like any other.
+	forged := worldlineAsks("e8c1")
+	forged.Method, forged.Body = "POST", []byte(`{"id":"1"}`)
+	reason(t, WorldlineConnect("fake-secret"), forged)
 }

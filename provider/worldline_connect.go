@@ -4,10 +4,11 @@ import "github.com/hookonce/hookonce/provider/spec"
 
 // WorldlineConnect returns the provider for the webhooks of Worldline Connect. The secrets are those of the webhooks keys;
 // give all that are in use, because the header that names one is not signed. It panics if a secret is missing or empty.
+// The GET that verifies the endpoint is answered.
 //
 // The key is the event's id, which the signature covers. No time is signed.
 func WorldlineConnect(secrets ...string) *spec.Provider {
-	return must(spec.New(worldlineConnectSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
+	return must(spec.New(worldlineConnectSpec(), spec.Settings{Secrets: spec.Secrets(secrets...), Handshakes: true}))
 }
 
 func worldlineConnectSpec() spec.Spec {
@@ -22,8 +23,9 @@ func worldlineConnectSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.payment.id", "json:$.refund.id", "json:$.payout.id", "json:$.token.id", "json:$.dispute.id"},
 			Tenant:   []spec.Value{"json:$.merchantId"},
 		},
-		Dedup:   spec.Dedup{Retry: spec.Stable},
-		Headers: []string{"X-GCS-KeyId", "X-GCS-*"},
+		Dedup:      spec.Dedup{Retry: spec.Stable},
+		Handshakes: []spec.Handshake{{Method: "GET", Echo: "header:X-GCS-Webhooks-Endpoint-Verification"}},
+		Headers:    []string{"X-GCS-KeyId", "X-GCS-*"},
 		Example: spec.Template{
 			ID:     "97a4fcdf-9a08-4a59-a0c0-69bfd7e1d59d",
 			Type:   "payment.captured",
@@ -34,6 +36,7 @@ func worldlineConnectSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature", "connect-sdk-nodejs on npm: lib/webhooks/validation.js"),
 			stated("key recognises copies, fields", "docs.connect.worldline-solutions.com, Webhooks event structure"),
+			stated("GET, and what is echoed", "docs.connect.worldline-solutions.com, Webhooks"),
 			notSourced("retries"),
 			notSourced("deadline"),
 		},
@@ -41,6 +44,7 @@ func worldlineConnectSpec() spec.Spec {
 			"the payment's id as the key loses every later state of it",
 			"created is written with a zone without a colon (+0200), which is no RFC 3339: no time is taken from it",
 			"X-GCS-KeyId is not signed: all secrets are tried",
+			"the endpoint can only be registered while a GET is answered with the text of X-GCS-Webhooks-Endpoint-Verification",
 		},
 	}
 }

@@ -190,25 +190,34 @@ func TestRotationIsSeen(t *testing.T) {
 	}
 }
 
-// touchy is a provider that disables the webhook after a 4xx and sends its secret along.
-type touchy struct{ testProvider }
-
-func (touchy) Profile() hookonce.Profile {
-	return hookonce.Profile{Name: "test", Rejected: 503, SecretHeaders: []string{"X-Fake-Token"}}
+// touchy is a provider for which a 4xx is final, unless it is the status in rejected, and sends its secret along.
+type touchy struct {
+	testProvider
+	rejected int
 }
 
-func TestATouchyProviderSeesNo4xxForItsBodies(t *testing.T) {
-	g := newGate(t, func(o *ingest.Options) {
-		o.Sources[0].Provider, o.Sources[0].MaxBody = touchy{}, 16
-		o.Sources[1].Provider, o.Sources[1].MaxBody = particular{}, 16
-	})
-	for source, status := range map[string]int{"billing": 503, "orders": 413} {
-		r := request(source, `{"id":"longer than sixteen bytes"}`)
-		w := serve(g, r)
-		wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), status, "too_large")
+func (p touchy) Profile() hookonce.Profile {
+	return hookonce.Profile{Name: "test", Rejected: p.rejected, SecretHeaders: []string{"X-Fake-Token"}}
+}
+
+// What such a provider is answered has it come again, and says when (see wantProblem).
+func TestATouchyProviderSeesNoFinal4xx(t *testing.T) {
+	for _, rejected := range []int{503, 429} {
+		g := newGate(t, func(o *ingest.Options) {
+			o.Sources[0].Provider, o.Sources[0].MaxBody = touchy{rejected: rejected}, 16
+			o.Sources[1].Provider, o.Sources[1].MaxBody = particular{}, 16
+		})
+		for source, statuses := range map[string][2]int{"billing": {rejected, rejected}, "orders": {413, 403}} {
+			w := serve(g, request(source, `{"id":"longer than sixteen bytes"}`))
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), statuses[0], "too_large")
+			forged := request(source, `{"id":"a"}`)
+			forged.Header.Set(signatureHeader, "forged")
+			w = serve(g, forged)
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), statuses[1], hookonce.ReasonSignatureMismatch)
+		}
+		w := serve(g, httptest.NewRequest(http.MethodPut, ingest.PathPrefix+"billing", nil))
+		wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), 405, "method")
 	}
-	w := serve(g, httptest.NewRequest(http.MethodPut, ingest.PathPrefix+"billing", nil))
-	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), 405, "method")
 }
 
 func TestTheSecretIsNotStored(t *testing.T) {

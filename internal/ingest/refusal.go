@@ -205,8 +205,9 @@ type glimpse struct {
 
 // refuse answers with the problem that err stands for. Every refusal of a webhook passes here, and here alone its
 // status is decided: that of the problem's type ([problem.Type]; 503 where the failure is ours), unless the provider
-// needs another one to send again, which its profile says ([hookonce.Profile]). A 503 always has a Retry-After. seen is
-// what is known of the body. It returns the status, when a sender that is hung up on has had time to read that.
+// needs another one to send again, which its profile says ([hookonce.Profile]). One after which senders come again
+// always has a Retry-After ([problem.Details.As]). seen is what is known of the body. It returns the status, when a
+// sender that is hung up on has had time to read that.
 func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen glimpse, err error) int {
 	own := r.note(req, seen, err)
 	if own.Status == http.StatusMethodNotAllowed {
@@ -223,14 +224,10 @@ func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen glimpse, 
 func (r refuser) note(req *http.Request, seen glimpse, err error) *refusal {
 	p := refusalOf(err)
 	r.rejected[p].Inc()
-	own := *p
-	own.Status = r.profile.Refusal(p.Status, err)
+	own := &refusal{p.As(r.profile.Refusal(p.Status, err), retryAfter)}
 	var early *tooFast
-	switch {
-	case errors.As(err, &early):
+	if errors.As(err, &early) {
 		own.RetryAfter = early.wait
-	case own.Status == http.StatusServiceUnavailable && own.RetryAfter == 0:
-		own.RetryAfter = retryAfter
 	}
 	what := refusals.Refusal{
 		At: r.now(), Source: r.source, Address: r.allowlist.from(req), Method: req.Method, Path: shownPath(req), Status: own.Status,
@@ -240,10 +237,10 @@ func (r refuser) note(req *http.Request, seen glimpse, err error) *refusal {
 	if errors.As(err, &reject) {
 		what.Unverified, what.Words, what.Header = true, reject.Detail, reject.Header
 	}
-	r.log.rejected(req.Context(), &own, what, err)
+	r.log.rejected(req.Context(), own, what, err)
 	r.refusals.Add(what)
 	r.watcher.Refused(what)
-	return &own
+	return own
 }
 
 // maxShownPath bounds in bytes what is shown of a path that a stranger chose.

@@ -225,7 +225,7 @@ func wantProblem(t *testing.T, status int, h http.Header, body []byte, wantStatu
 	if !strings.HasPrefix(p.Type, "urn:hookonce:problem:") || p.Title == "" || p.Detail == "" {
 		t.Errorf("incomplete problem: %+v", p)
 	}
-	if again := h.Get("Retry-After") != ""; again != (wantStatus == http.StatusServiceUnavailable) {
+	if again := h.Get("Retry-After") != ""; again != (wantStatus == http.StatusServiceUnavailable || wantStatus == http.StatusTooManyRequests) {
 		t.Errorf("Retry-After = %q on a %d", h.Get("Retry-After"), status)
 	}
 	if h.Get("Hookonce-Status") != "" {

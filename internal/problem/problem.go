@@ -41,6 +41,21 @@ type Details struct {
 	Close bool `json:"-"`
 }
 
+// Retried reports whether senders come again after an answer with that status, where any makes them:
+// one of the 500s says that the fault is not theirs, and 429 that it is too early.
+func Retried(status int) bool { return status >= 500 || status == http.StatusTooManyRequests }
+
+// As returns the problem with the status that its sender understands. Where that makes it come again, and
+// the problem does not say when, it is asked to wait for that long.
+func (d *Details) As(status int, after time.Duration) Details {
+	own := *d
+	own.Status = status
+	if Retried(status) {
+		own.RetryAfter = cmp.Or(own.RetryAfter, after)
+	}
+	return own
+}
+
 // Write sends the problem as the answer. What else belongs into the header, such as Allow, is set before.
 func (d *Details) Write(w http.ResponseWriter) {
 	doc := *d

@@ -53,6 +53,26 @@ func TestWrite(t *testing.T) {
 	}
 }
 
+// Whoever comes again after an answer is told when: as the problem says, or else after the usual time.
+func TestAs(t *testing.T) {
+	for _, c := range []struct {
+		status    int
+		own, want time.Duration
+	}{
+		{503, 0, 5 * time.Second}, {503, time.Minute, time.Minute}, {500, 0, 5 * time.Second}, {429, 0, 5 * time.Second}, {429, time.Second, time.Second},
+		{401, 0, 0}, {413, 0, 0}, {405, 0, 0}, {412, 0, 0}, {498, 0, 0},
+	} {
+		was := problem.Details{Type: problem.BodyTooLarge, Status: 413, Detail: "too large", RetryAfter: c.own}
+		got := was.As(c.status, 5*time.Second)
+		if got.Status != c.status || got.RetryAfter != c.want || got.Detail != was.Detail || got.Type != was.Type {
+			t.Errorf("%d with %v: %+v", c.status, c.own, got)
+		}
+		if was.Status != 413 || was.RetryAfter != c.own {
+			t.Errorf("%d: what others share was changed: %+v", c.status, was)
+		}
+	}
+}
+
 // A page of the server's own is not lost: Link is cumulative.
 func TestWriteAddsItsLink(t *testing.T) {
 	w := httptest.NewRecorder()

@@ -151,9 +151,10 @@ type Answer struct {
 	// ContentType and Body are sent along. Default: none.
 	ContentType string `yaml:"content_type,omitempty"`
 	Body        string `yaml:"body,omitempty"`
-	// Reject is the status for requests that are not authentic, 400 to 499. Default 401. It may be 503
-	// for senders that disable the webhook for good after any of those: a secret that was changed on one
-	// side only should not cost the subscription.
+	// Reject is the status for requests that are not authentic, 400 to 499. Default 401. It is 503, or
+	// 429, for senders for which another of those is final, because they drop the event or disable the
+	// webhook: a secret that was changed on one side only should cost neither. Whatever else is wrong
+	// with a request is answered with it then, too.
 	Reject int `yaml:"reject,omitempty"`
 	// NotReady is the status when the event could not be made durable: one that the sender retries,
 	// 500 to 599 or 429. Default 503.
