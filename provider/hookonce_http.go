@@ -129,6 +129,9 @@ func (p httpSigning) verifyOne(req *hookonce.Request, message *httpsig.Request, 
 	if missing := s.Missing(message, req.Body, outgoing.HTTPHeaders(req.Header)...); missing != "" {
 		return 0, incoming.Reject(hookonce.ReasonSignatureMalformed, "the signature does not cover %s, which anybody could change or add then", missing)
 	}
+	if err := httpsig.CheckDigest(req.Header[httpsig.DigestHeader], req.Body); err != nil {
+		return 0, incoming.Reject(hookonce.ReasonSignatureMismatch, "%v", err)
+	}
 	if s.Created == nil {
 		return 0, incoming.Reject(hookonce.ReasonTimestampMissing, "the signature does not say when it was created")
 	}
@@ -139,9 +142,6 @@ func (p httpSigning) verifyOne(req *hookonce.Request, message *httpsig.Request, 
 		return 0, incoming.Reject(hookonce.ReasonTimestampFuture, "it was signed at %s, more than %v ahead: do the clocks agree?", created.UTC().Format(time.RFC3339), outgoing.HTTPTolerance)
 	case s.Expires != nil && req.Now.After(time.Unix(*s.Expires, 0)):
 		return 0, incoming.Reject(hookonce.ReasonTimestampOld, "the signature's expires is in the past")
-	}
-	if err := httpsig.CheckDigest(req.Header[httpsig.DigestHeader], req.Body); err != nil {
-		return 0, incoming.Reject(hookonce.ReasonSignatureMismatch, "%v", err)
 	}
 	return n, nil
 }

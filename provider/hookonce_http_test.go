@@ -126,6 +126,7 @@ func TestHookonceHTTPRefusesForgeries(t *testing.T) {
 		"another keyid":       {change("Signature-Input", `alg="ed25519"`, `alg="ed25519";keyid="k"`), hookonce.ReasonSignatureMismatch},
 		"less is covered":     {change("Signature-Input", ` "hookonce-key"`, ""), hookonce.ReasonSignatureMismatch},
 		"six minutes later":   {func(r *hookonce.Request) { r.Now = now.Add(6 * time.Minute) }, hookonce.ReasonTimestampOld},
+		"another body, later": {func(r *hookonce.Request) { r.Now, r.Body = now.Add(6*time.Minute), append(r.Body, ' ') }, hookonce.ReasonSignatureMismatch},
 		"six minutes early":   {func(r *hookonce.Request) { r.Now = now.Add(-6 * time.Minute) }, hookonce.ReasonTimestampFuture},
 		"no signature":        {func(r *hookonce.Request) { r.Header.Del("Signature") }, hookonce.ReasonSignatureMissing},
 		"no input":            {func(r *hookonce.Request) { r.Header.Del("Signature-Input") }, hookonce.ReasonSignatureMissing},

@@ -387,7 +387,7 @@ func TestPlaidRejects(t *testing.T) {
 		"another body":      {w, changed, hookonce.ReasonSignatureMismatch},
 		"an old token":      {w, w.request(t, "K-1", w.signing(), 5*time.Minute+time.Second), hookonce.ReasonTimestampOld},
 		"a future token":    {w, w.request(t, "K-1", w.signing(), -5*time.Minute-time.Second), hookonce.ReasonTimestampFuture},
-		"a retired key":     {retired, retired.request(t, "K-1", retired.signing(), time.Minute), hookonce.ReasonTimestampOld},
+		"a retired key":     {retired, retired.request(t, "K-1", retired.signing(), time.Minute), hookonce.ReasonSignatureMismatch},
 		"a strange name":    {w, w.request(t, "../K", w.signing(), 0), hookonce.ReasonSignatureMalformed},
 		"no token":          {w, &hookonce.Request{Body: []byte(plaidBody), Now: now}, hookonce.ReasonSignatureMissing},
 	}

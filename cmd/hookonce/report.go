@@ -143,6 +143,7 @@ func printUnknown(w *env, cfg *config.Config, source string, since time.Time) {
 
 func printReport(w *env, cfg *config.Config, r *observe.Report) error {
 	p := page{w: w, r: r}
+	p.untimely, p.strange = r.Untimely()
 	if r.Requests == 0 {
 		p.line("%s: nothing was observed since %s. Do its requests go to /in/%s of the gateway?", r.Source, clock(r.Since), r.Source)
 		p.change(cfg)
@@ -162,9 +163,10 @@ func printReport(w *env, cfg *config.Config, r *observe.Report) error {
 
 // page writes one report.
 type page struct {
-	w   *env
-	r   *observe.Report
-	err error
+	w                 *env
+	r                 *observe.Report
+	untimely, strange observe.Tally
+	err               error
 }
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p.w.out, format+"\n", args...) }
@@ -179,7 +181,7 @@ func (p *page) head() {
 	if c := r.Copies; c.All > 0 {
 		p.line("Of the copies %d came after your application had answered 2xx, %d while it was at work on the event, %d after it had failed.", c.AfterSuccess, c.AtOnce, c.Retries)
 	}
-	if r.Events == 0 && r.Unkeyed == 0 && len(r.Forged) > 0 {
+	if r.Events == 0 && r.Unkeyed == 0 && len(r.Forged) > 0 && len(p.untimely) == 0 {
 		p.line("Not one request had a valid signature: compare the secret of this source with the one at the provider, before you believe what follows.")
 	}
 }
@@ -202,8 +204,8 @@ func (p *page) lost() {
 		"%d events never got a 2xx: they are lost, unless their sender tries again.")
 }
 
-// unknown is how many requests may have been anything.
-func (p *page) unknown() int64 { return p.r.Unrecorded + sum(p.r.Unread) }
+// unknown is how many requests may have been for any event.
+func (p *page) unknown() int64 { return p.r.Unrecorded + sum(p.r.Unread) + sum(p.untimely) }
 
 func (p *page) slow() {
 	p.list("SLOW", p.r.Slow, "",
@@ -218,6 +220,10 @@ func (p *page) conflicts() {
 func (p *page) late() {
 	p.list("LATE", p.r.Late, "",
 		"%d events had a valid signature whose time was out of tolerance: the gateway would refuse them. See the setting tolerance.")
+	if n := sum(p.untimely); n > 0 {
+		p.line("\n%-10s %d requests had a valid signature whose time was out of tolerance (%s): the gateway would refuse them, and which events they were for is not known. Compare the clock of this machine, and see what holds requests up on their way to it.",
+			"LATE", n, reasons(p.untimely))
+	}
 }
 
 // list writes a sentence, and the events that prove it below.
@@ -321,7 +327,7 @@ func (p *page) rest() {
 		{r.Unkeyed, "events had no key: copies of them cannot be recognised, by the gateway either."},
 		{r.Notices, "requests only said that something changed, or carried no event: copies of them mean something."},
 		{r.Handshakes, "requests were challenges of the provider's, which the gateway answers with handshakes: true."},
-		{sum(r.Other), "requests were none that a provider sends (" + reasons(r.Other) + ")."},
+		{sum(p.strange), "requests were none that a provider sends (" + reasons(p.strange) + ")."},
 		{sum(r.Unread), "requests were forwarded and could not be looked at (" + reasons(r.Unread) + ")."},
 		{r.Unrecorded, "requests were forwarded and are not on record: the store was away, or too much came at once."},
 	} {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/schema"
 )
 
@@ -610,12 +611,14 @@ func TestLateIsNotForged(t *testing.T) {
 				return nil, &hookonce.RejectError{Reason: hookonce.ReasonSignatureMismatch}
 			case !tolerant, strings.HasPrefix(string(r.Body), "stale"):
 				return nil, &hookonce.RejectError{Reason: hookonce.ReasonTimestampOld}
+			case strings.HasPrefix(string(r.Body), "torn"): // which is seen when the time is right
+				return nil, &hookonce.RejectError{Reason: hookonce.ReasonSignatureMismatch}
 			}
 			return (&sender{}).Open(r)
 		}}
 	}
 	f := newFront(t, p, ok, func(s *Source) { s.Provider, s.Timeless = open(false), open(true) })
-	for _, body := range []string{"late", "forged", "stale"} {
+	for _, body := range []string{"late", "forged", "stale", "torn"} {
 		f.post(t, body)
 	}
 	res, err := f.Client().Get(f.URL)
@@ -625,9 +628,48 @@ func TestLateIsNotForged(t *testing.T) {
 	res.Body.Close()
 	f.end()
 	r, err := NewReport(t.Context(), f.store, "orders", time.Now().Add(-time.Hour), 5)
-	want := Tally{hookonce.ReasonSignatureMismatch: 1, hookonce.ReasonTimestampOld: 1}
-	if err != nil || r.Late.Count != 1 || r.Late.Events[0].Key != "late" || !cmp.Equal(r.Forged, want) || r.Accepted != 2 || len(r.Proof) != 2 || r.Other[ReasonMethod] != 1 {
+	forged, other := Tally{hookonce.ReasonSignatureMismatch: 2}, Tally{ReasonMethod: 1, hookonce.ReasonTimestampOld: 1}
+	if err != nil || r.Late.Count != 1 || r.Late.Events[0].Key != "late" || !cmp.Equal(r.Forged, forged) || r.Accepted != 2 || len(r.Proof) != 2 || !cmp.Equal(r.Other, other) {
 		t.Errorf("report %+v, %v", r, err)
+	}
+}
+
+// The time of some senders is checked by code, which no tolerance changes. What is genuine but for that is not forged either,
+// and what was forged is, however old it is.
+func TestLateByCodeIsNotForged(t *testing.T) {
+	p := sqlitePlace(t)
+	p.migrate(t)
+	const at = "https://shop.example/in"
+	contentful := provider.Contentful(at, strings.Repeat("fake", 16))
+	f := newFront(t, p, ok, func(s *Source) { s.Provider = contentful })
+	const genuine, forged = `{"sys":{"id":"a"}}`, `{"sys":{"id":"b"}}`
+	for _, c := range []struct {
+		age  time.Duration
+		body string
+	}{{0, genuine}, {time.Hour, genuine}, {-time.Hour, genuine}, {0, forged}, {time.Hour, forged}, {-time.Hour, forged}} {
+		signed := &hookonce.Request{Method: http.MethodPost, URL: at, Header: http.Header{"X-Contentful-Topic": {"Entry.publish"}}, Body: []byte(genuine), Now: time.Now().Add(-c.age)}
+		if err := contentful.Sign(signed); err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = signed.Header
+		res, err := f.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	f.end()
+	r, err := NewReport(t.Context(), f.store, "orders", time.Now().Add(-time.Hour), 5)
+	late := Tally{hookonce.ReasonTimestampOld: 1, hookonce.ReasonTimestampFuture: 1}
+	if err != nil || r.Events != 1 || !cmp.Equal(r.Forged, Tally{hookonce.ReasonSignatureMismatch: 3}) || r.Accepted != 3 || len(r.Proof) != 3 || !cmp.Equal(r.Other, late) {
+		t.Errorf("report %+v, %v", r, err)
+	}
+	if untimely, strange := r.Untimely(); !cmp.Equal(untimely, late) || len(strange) > 0 {
+		t.Errorf("untimely %v, strange %v", untimely, strange)
 	}
 }
 

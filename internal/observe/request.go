@@ -56,21 +56,30 @@ func (q *request) taken() bool {
 	return q.source.Provider.Profile().Takes(q.Method)
 }
 
-// open verifies the request. One that is rejected for its time alone is opened all the same; late then says why.
+// open verifies the request. One that is rejected for its time alone is opened all the same where that can be; late then
+// says why.
 func (q *request) open() (d *hookonce.Verified, late string, err error) {
 	if q.Method != http.MethodPost {
 		q.Body = nil // greetings have none that counts
 	}
 	d, err = q.source.Provider.Open(&q.Request)
-	var rejected *hookonce.RejectError
-	if q.source.Timeless == nil || !errors.As(err, &rejected) ||
-		rejected.Reason != hookonce.ReasonTimestampOld && rejected.Reason != hookonce.ReasonTimestampFuture {
+	var rejected, besides *hookonce.RejectError
+	if q.source.Timeless == nil || !errors.As(err, &rejected) || !untimely(rejected.Reason) {
 		return d, "", err
 	}
-	if d, again := q.source.Timeless.Open(&q.Request); again == nil && d.Handshake == nil {
+	switch d, again := q.source.Timeless.Open(&q.Request); {
+	case again == nil && d.Handshake == nil:
 		return d, rejected.Reason, nil
+	case errors.As(again, &besides): // a body that was changed, after the time was looked at
+		return nil, "", again
 	}
 	return nil, "", err
+}
+
+// untimely reports whether a request is rejected for its time alone: senders' schemes look at it last, so that these
+// reasons are given for what is genuine otherwise.
+func untimely(reason string) bool {
+	return reason == hookonce.ReasonTimestampOld || reason == hookonce.ReasonTimestampFuture
 }
 
 // is returns the request as one observation.

@@ -162,16 +162,16 @@ func (m *httpMatcher) matchOne(v *verifier, r *reading, s *httpsig.Signature) (i
 	if err := v.enough(s, message, r.req.Body); err != nil {
 		return 0, err
 	}
+	if s.Covers("content-digest") {
+		if err := httpsig.CheckDigest(r.req.Header[httpsig.DigestHeader], r.req.Body); err != nil {
+			return 0, incoming.Reject(hookonce.ReasonSignatureMismatch, "%v", err)
+		}
+	}
 	if err := v.stated(r, s.Created); err != nil {
 		return 0, err
 	}
 	if s.Expires != nil && r.req.Now.After(time.Unix(*s.Expires, 0)) {
 		return 0, incoming.Reject(hookonce.ReasonTimestampOld, "the signature's expires is in the past")
-	}
-	if s.Covers("content-digest") {
-		if err := httpsig.CheckDigest(r.req.Header[httpsig.DigestHeader], r.req.Body); err != nil {
-			return 0, incoming.Reject(hookonce.ReasonSignatureMismatch, "%v", err)
-		}
 	}
 	return n, nil
 }

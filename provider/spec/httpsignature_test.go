@@ -145,7 +145,14 @@ func TestHTTPSignaturesHaveParameters(t *testing.T) {
 		"of the future":     {httpsig.Params{Created: now.Unix() + 301, KeyID: "k1", Tag: "acme/1"}, hookonce.ReasonTimestampFuture},
 		"run out":           {httpsig.Params{Created: now.Unix() - 9, Expires: now.Unix() - 1, KeyID: "k1", Tag: "acme/1"}, hookonce.ReasonTimestampOld},
 	} {
-		t.Run(name, func(t *testing.T) { rejected(t, p, signedBy(t, sharing, enough, c.params), c.reason) })
+		t.Run(name, func(t *testing.T) {
+			req := signedBy(t, sharing, enough, c.params)
+			rejected(t, p, req, c.reason)
+			if c.reason == hookonce.ReasonTimestampOld || c.reason == hookonce.ReasonTimestampFuture {
+				req.Body = []byte(`{"id":"2"}`) // with which its age is no excuse
+				rejected(t, p, req, hookonce.ReasonSignatureMismatch)
+			}
+		})
 	}
 }
 

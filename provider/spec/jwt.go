@@ -111,13 +111,20 @@ func (m *jwtMatcher) verified(key jwtKey, token string) ([]byte, bool) {
 	return m.tokens.Verify(token, m.algorithms, key.candidates)
 }
 
-// checkClaims applies the token's own validity, and compares the claims that are known beforehand and the hashes.
+// checkClaims compares the claims that are known beforehand and the hashes, and applies the token's own validity: last,
+// because a time is the reason only for what is genuine otherwise.
 func (m *jwtMatcher) checkClaims(claims map[string]any, r *reading) error {
 	req := r.req
 	for _, name := range slices.Sorted(maps.Keys(m.claims)) {
 		if sent, _ := claims[name].(string); sent != m.claims[name] {
 			return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not %q: it was issued by or for somebody else", name, m.claims[name])
 		}
+	}
+	if m.bodyHash != "" && !holdsHash(claims, m.bodyHash, req.Body) {
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not the SHA-256 of the body in hexadecimal; check that the body is passed on byte for byte", m.bodyHash)
+	}
+	if m.urlHash != "" && !holdsHash(claims, m.urlHash, bytesOf(r.url)) {
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not the SHA-256 of the URL in hexadecimal; check that the URL is configured exactly as it is registered with the provider", m.urlHash)
 	}
 	for _, name := range []string{"exp", "nbf"} {
 		at, is := claims[name].(float64)
@@ -129,12 +136,6 @@ func (m *jwtMatcher) checkClaims(claims map[string]any, r *reading) error {
 		case is && name == "nbf" && req.Now.Before(unixFloat(at)):
 			return incoming.Reject(hookonce.ReasonTimestampFuture, "the token's nbf is in the future")
 		}
-	}
-	if m.bodyHash != "" && !holdsHash(claims, m.bodyHash, req.Body) {
-		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not the SHA-256 of the body in hexadecimal; check that the body is passed on byte for byte", m.bodyHash)
-	}
-	if m.urlHash != "" && !holdsHash(claims, m.urlHash, bytesOf(r.url)) {
-		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim %s is not the SHA-256 of the URL in hexadecimal; check that the URL is configured exactly as it is registered with the provider", m.urlHash)
 	}
 	return nil
 }

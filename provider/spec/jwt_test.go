@@ -89,6 +89,10 @@ func TestTokenClaims(t *testing.T) {
 		req := bearer(`{"id":"1"}`, jwtFor(t, jose.HS256, []byte(sharedSecret), "", `{"id":"1"}`, c.claims))
 		if c.want != "" {
 			rejected(t, p, req, c.want)
+			if c.want == hookonce.ReasonTimestampOld || c.want == hookonce.ReasonTimestampFuture {
+				req.Body = []byte(`{"id":"2"}`) // with which its age is no excuse
+				rejected(t, p, req, hookonce.ReasonSignatureMismatch)
+			}
 		} else if d, err := p.Open(req); err != nil || !d.Events[0].KeySigned {
 			t.Errorf("%v: %v", c.claims, err)
 		}

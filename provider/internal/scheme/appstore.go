@@ -156,9 +156,6 @@ func (c *appStoreChecker) believe(payload []byte, chain []*x509.Certificate, now
 			return incoming.Reject(hookonce.ReasonSignatureMismatch, "a certificate of signedPayload was not valid when that was signed (signedDate)")
 		}
 	}
-	if signed.After(now.Add(appleSkew)) {
-		return incoming.Reject(hookonce.ReasonTimestampFuture, "signedDate is in the future")
-	}
 	about := subject{}
 	for _, s := range []*subject{n.Data, n.Summary, n.App, n.Purchase} {
 		if s != nil {
@@ -177,6 +174,8 @@ func (c *appStoreChecker) believe(payload []byte, chain []*x509.Certificate, now
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the notification is genuine, and about another app (bundleId)")
 	case about.Environment != c.environment:
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the notification is genuine, and not of the environment %s", c.environment)
+	case signed.After(now.Add(appleSkew)): // a time is the reason only for what is genuine otherwise
+		return incoming.Reject(hookonce.ReasonTimestampFuture, "signedDate is in the future")
 	}
 	return nil
 }

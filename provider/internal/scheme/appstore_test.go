@@ -195,6 +195,10 @@ func TestAppStoreTimes(t *testing.T) {
 			t.Errorf("signed at %v: %q, want %q", at, why, want)
 		}
 	}
+	other := strings.Replace(about(now.Add(time.Minute+appleSkew)), "com.example.shop", "com.example.other", 1)
+	if why := verdict(t, a.root(), a.body(t, other)); !strings.Contains(why, "about another app") {
+		t.Errorf("of the future, and about another app: %q", why)
+	}
 }
 
 // TestOneSignedPayload: whoever reads the body otherwise must not find another notification in it.

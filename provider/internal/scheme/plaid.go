@@ -93,12 +93,12 @@ func checkPlaidClaims(payload []byte, key plaidKey, req *hookonce.Request) error
 	switch {
 	case !hmac.Equal([]byte(claims.BodyHash), hex.AppendEncode(nil, sum[:])):
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim request_body_sha256 is not the SHA-256 of the body in hexadecimal; check that the body is passed on byte for byte")
+	case !key.expired.IsZero() && issued.After(key.expired): // no clock is to blame: the key proves nothing any more
+		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token was issued after its key had expired")
 	case issued.Before(req.Now.Add(-plaidTolerance)):
 		return incoming.Reject(hookonce.ReasonTimestampOld, "the token was issued more than %v before the time of arrival", plaidTolerance)
 	case issued.After(req.Now.Add(plaidTolerance)):
 		return incoming.Reject(hookonce.ReasonTimestampFuture, "the token was issued more than %v after the time of arrival", plaidTolerance)
-	case !key.expired.IsZero() && issued.After(key.expired):
-		return incoming.Reject(hookonce.ReasonTimestampOld, "the token was issued after its key had expired")
 	}
 	return nil
 }
