@@ -33,11 +33,13 @@ func checkoutSpec() spec.Spec {
 			reported("fields", "juspay/hyperswitch: crates/hyperswitch_connectors/src/connectors/checkout/transformers.rs"),
 			reported("key", "inferred: id is that of the event, under which the API has it"),
 			stated("authentication_failed may be no JSON", "checkout/checkout-sdk-node: src/services/webhook-utils.js"),
+			stated("a person can have each event of the last 90 days sent again", "checkout.com/docs/workflows/retrigger-events"),
 			notSourced("whether the key is the same in a retry"),
 		},
 		Traps: []string{
 			"the id in data is that of the payment: as the key it loses every later event about it",
 			"events arrive in any order",
+			"a person can have each event of the last 90 days sent again, which is for how long ids are remembered by default: set retention.ids of the source to 100d or more",
 			"the body of authentication_failed is not always JSON: it passes through unkeyed then",
 			"Checkout.com can also send a fixed text in the header Authorization, which binds nothing; it is the signature that counts here",
 		},

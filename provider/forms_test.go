@@ -478,6 +478,32 @@ func TestWindows(t *testing.T) {
 	}
 }
 
+// TestWindowsOfSenders: for how long an event may come again, by itself or because a person wants it, at the most.
+func TestWindowsOfSenders(t *testing.T) {
+	for name, want := range map[string]time.Duration{
+		"google-pubsub": 31 * day, // of retention, through which a seek goes back
+		"google-play":   31 * day,
+		"paypal":        30 * day, // in the dashboard
+		"razorpay":      7 * day,  // of replay
+		"sendgrid":      day,
+		"linear":        8 * hour, // the last try is 7 h 1 min after the first, and what it waits for answers
+		"stripe":        30 * day,
+	} {
+		s, err := Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if window := s.Limits.Window(); window != want {
+			t.Errorf("%s: %v, want %v", name, window, want)
+		}
+	}
+	// Twice the 90 days of this one is more than keys are kept by default, so that people are told.
+	checkout, err := Lookup("checkout")
+	if err != nil || !slices.ContainsFunc(checkout.Traps, func(trap string) bool { return strings.Contains(trap, "last 90 days") }) {
+		t.Errorf("checkout: %q, %v", checkout.Traps, err)
+	}
+}
+
 // TestStabilityIsTheSendersOwn: that an alias's id stays the same has a source about that sender, or is not claimed.
 func TestStabilityIsTheSendersOwn(t *testing.T) {
 	for _, a := range aliases {

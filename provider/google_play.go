@@ -40,6 +40,7 @@ func googlePlaySpec() spec.Spec {
 		"the purchase token is shared by all notifications of a subscription: as the key it loses every renewal but the first",
 		"numbers stand for types, and 4 means one thing for a subscription and nothing for a product: look at which member is there",
 		"notifications of all apps that share the topic arrive: compare packageName",
+		"a subscription, or its topic, can keep notifications for 31 days, acknowledged ones too, and one seek sends all of them again",
 	}
 	return s
 }

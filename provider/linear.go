@@ -36,6 +36,7 @@ func linearSpec() spec.Spec {
 			Advisory: true,
 		},
 		Answer: spec.Answer{Deadline: 5 * second},
+		Limits: spec.Limits{Retry: 8 * hour}, // after 1 minute, 1 and 6 hours
 		// https://linear.app/developers/webhooks
 		Headers: []string{"Linear-Timestamp", "Linear-*"},
 		Example: spec.Template{
@@ -50,12 +51,13 @@ func linearSpec() spec.Spec {
 		},
 		Sources: []spec.Source{
 			stated("signature, tolerance, fields", "linear/linear: packages/sdk/src/webhooks/client.ts"),
-			reported("key, deadline", "Linear documentation, quoted"),
-			notSourced("retries"),
+			reported("key", "Linear documentation, quoted"),
+			stated("deadline, three retries, after any other status than 200", "linear.app/developers/webhooks"),
 			notSourced("whether a retry keeps Linear-Delivery, and is signed anew"),
 		},
 		Traps: []string{
 			"webhookId is the subscription and the same for all its events: as the key it loses everything after the first",
+			"a webhook whose address does not answer may be disabled, until a person enables it again",
 			"the header Linear-Timestamp is not signed; webhookTimestamp in the body is",
 			"the id is not signed: whoever replays a captured request within the minute can change it",
 		},

@@ -34,7 +34,7 @@ func paypalSpec() spec.Spec {
 		},
 		Dedup:  spec.Dedup{Same: []spec.Value{"json:$.event_type", "json:$.create_time", "json:$.resource"}, Retry: spec.Stable, Manual: spec.Stable},
 		Order:  &spec.Order{By: "json:$.resource.update_time", Unit: spec.RFC3339, Advisory: true},
-		Limits: spec.Limits{Retry: 3 * day}, // 25 times
+		Limits: spec.Limits{Retry: 3 * day, Manual: 30 * day}, // 25 times; in the dashboard
 		// https://developer.paypal.com/api/rest/webhooks/rest/#link-eventheaders
 		Headers: []string{"Paypal-Transmission-Id", "Paypal-Transmission-Time", "Paypal-Transmission-Sig", "Paypal-Cert-Url", "Paypal-Auth-Algo", "Paypal-Auth-Version", "Correlation-Id", "Paypal-*"},
 		Reconcile: &spec.Reconcile{
@@ -78,7 +78,8 @@ func paypalSpec() spec.Spec {
 			stated("key, sending again, fields", "paypal/paypal-rest-api-specifications: openapi/notifications_webhooks_v1.json"),
 			reported("retries", "PayPal documentation, quoted"),
 			reported("a checksum binds no body", "inferred: CRC-32 is no cryptographic hash"),
-			notSourced("how long an event can be sent again by hand"),
+			stated("a person can have each event of the last 30 days sent again", "developer.paypal.com/api/rest/webhooks/events-dashboard"),
+			notSourced("for how long the API sends an event again"),
 			stated("list, its range, sending again, scope", "paypal/paypal-rest-api-specifications: openapi/notifications_webhooks_v1.json"),
 			reported("a hundred events a page", "public code that lists them"),
 			notSourced("how far back the list goes, how often it may be asked"),

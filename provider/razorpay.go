@@ -35,7 +35,7 @@ func razorpaySpec() spec.Spec {
 		},
 		Dedup:   spec.Dedup{Retry: spec.Stable},
 		Answer:  spec.Answer{Deadline: 5 * second},
-		Limits:  spec.Limits{Retry: day},
+		Limits:  spec.Limits{Retry: day, Manual: 7 * day},
 		Headers: []string{"X-Razorpay-*"},
 		Example: spec.Template{
 			ID:     "NmR3hC4iQpOkW1",
@@ -48,13 +48,15 @@ func razorpaySpec() spec.Spec {
 			stated("signature, key, deadline, retries, no order", "razorpay/markdown-docs: webhooks"),
 			reported("key is the same in retries", "inferred: Razorpay offers it for recognising duplicates"),
 			stated("the secret is the receiver's choice", "razorpay.com/docs/webhooks/integrations"),
-			notSourced("sending an event again by hand"),
+			stated("a person can have events of the last 7 days sent again, also some that were acknowledged", "razorpay.com/docs/webhooks/replay-events"),
+			notSourced("whether the key is the same when a person has it sent again"),
 		},
 		Traps: []string{
 			"the body has no id of the event; the ids in it are those of payments and orders, which have many events",
 			"retries stay signed with the secret that was valid at first: with the new secret only, they are all refused after a change",
 			"after a day of failures the webhook is disabled",
 			"events arrive in any order",
+			"events of more than 7 days ago are sent again by Razorpay's support, when it is asked to: ids must be remembered for as long as that goes back",
 			"the id is not signed: whoever replays a captured request can change it",
 		},
 	}

@@ -32,18 +32,19 @@ func sendgridSpec() spec.Spec {
 			Time:     []spec.Moment{at("item:$.timestamp", spec.Seconds)},
 			Resource: []spec.Value{"item:$.sg_message_id"},
 		},
+		Limits:  spec.Limits{Retry: day},
 		Headers: []string{"X-Twilio-Email-*"},
 		Example: spec.Template{ID: "rbtnWrG1DVDGGGFHFyun0A==", Type: "delivered", Object: "ExampleMessage0000000A.recvd-example-1.0", Body: sendgridExample},
 		Sources: []spec.Source{
 			stated("signature", "sendgrid/sendgrid-go: helpers/eventwebhook"),
 			stated("key, fields, batches", "Twilio SendGrid documentation, Event webhook reference"),
 			reported("events arrive three times and more", "sendgrid/docs: issue 2933"),
-			notSourced("retries"),
+			stated("sent again until a status of the 200s, for 24 hours after the event; duplicates", "docs.sendgrid.com/for-developers/tracking-events/troubleshooting"),
 		},
 		Traps: []string{
 			"sg_message_id is that of the message: as the key it loses all events of a message but the first",
 			"the body ends in a line break that is signed: pass it on byte for byte",
-			"how long SendGrid retries is not stated: keep keys for as long as you can",
+			"an event may come again though it was answered 200: it is known by its sg_event_id",
 		},
 	}
 }
