@@ -158,9 +158,10 @@ type Profile struct {
 	// Methods are those, besides POST, whose requests go to [Provider.Open], without their body: some senders prove
 	// with GET or HEAD that they talk to whom they think, and some can be told to send events with GET. Zero: none.
 	Methods []string
-	// Rejected is the status for requests that are not authentic. Zero: 401. One of 500 or above, or 429, says
-	// that another 4xx is final for the sender: it drops the event, or disables the webhook. So whatever else is
-	// wrong with a request, such as a body that cannot be taken, is answered with it too.
+	// Rejected is the status for requests that are not authentic. Zero: 401. One of 500 or above, or
+	// 429, says that another 4xx is final for the sender: it drops the event, or disables the webhook.
+	// So whatever else is wrong with a request, such as a body that cannot be taken, is answered with
+	// it too.
 	Rejected int
 	// NotReady is the status for events that could not be made durable: one that the sender retries. Zero: 503.
 	NotReady int

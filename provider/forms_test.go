@@ -478,7 +478,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestWindowsOfSenders: for how long an event may come again, by itself or because a person wants it, at the most.
+// TestWindowsOfSenders: for how long an event may come again, by itself or when a person wants it.
 func TestWindowsOfSenders(t *testing.T) {
 	for name, want := range map[string]time.Duration{
 		"google-pubsub": 31 * day, // of retention, through which a seek goes back
@@ -486,7 +486,7 @@ func TestWindowsOfSenders(t *testing.T) {
 		"paypal":        30 * day, // in the dashboard
 		"razorpay":      7 * day,  // of replay
 		"sendgrid":      day,
-		"linear":        8 * hour, // the last try is 7 h 1 min after the first, and what it waits for answers
+		"linear":        8 * hour, // the last try is 7 h 1 min after the first
 		"stripe":        30 * day,
 	} {
 		s, err := Lookup(name)

@@ -35,7 +35,7 @@ func googlePubSubSpec() spec.Spec {
 		},
 		Dedup:   spec.Dedup{Same: []spec.Value{"json:$.message.messageId", "hash:json:$.message.data", "hash:json:$.message.attributes"}, Retry: spec.Stable, Manual: spec.Stable},
 		Answer:  spec.Answer{Status: 204, Deadline: 10 * second},
-		Limits:  spec.Limits{MaxBody: 15 << 20, Retry: 31 * day, Manual: 31 * day}, // the most that can be set; by default it is 7 days
+		Limits:  spec.Limits{MaxBody: 15 << 20, Retry: 31 * day, Manual: 31 * day}, // at the most; 7 days by default
 		Headers: []string{"X-Goog-*"},
 		Example: spec.Template{ID: "136969346945", Type: "OBJECT_FINALIZE", Body: googlePubSubExample},
 		Sources: []spec.Source{

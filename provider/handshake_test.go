@@ -31,7 +31,7 @@ func unsigned(method, query string) *hookonce.Request {
 	return &hookonce.Request{Method: method, URL: "https://shop.example/in?" + query, Header: http.Header{}, Now: now}
 }
 
-// worldlineAsks returns the GET by which Worldline verifies an endpoint, with that text in its header.
+// worldlineAsks returns the GET by which Worldline verifies an endpoint, with that text in a header.
 func worldlineAsks(text string) *hookonce.Request {
 	req := unsigned("GET", "")
 	req.Header.Set("X-GCS-Webhooks-Endpoint-Verification", text)

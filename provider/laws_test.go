@@ -265,7 +265,7 @@ func TestRejectionsCostNoSubscription(t *testing.T) {
 		if want, ok := mild[s.Name]; ok && rejected != want {
 			t.Errorf("rejects with %d, want %d", rejected, want)
 		}
-		if want := mild[s.Name]; want == 429 || want == 503 { // nor is another status of the 400s for this sender, whatever is wrong
+		if want := mild[s.Name]; want == 429 || want == 503 { // then it is the answer to whatever is wrong
 			for _, usual := range []int{400, 408, 413, 429, 431} {
 				if got := p.Profile().Refusal(usual, nil); got != want {
 					t.Errorf("answers %d where HTTP has %d, want %d", got, usual, want)

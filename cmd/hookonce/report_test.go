@@ -11,8 +11,8 @@ import (
 	"github.com/hookonce/hookonce/internal/observe"
 )
 
-// TestReportNamesTheClock: requests whose time alone was wrong are neither forged nor what no sender sends, and as long as nobody
-// knows their events the report does not say that nothing was lost or done twice.
+// TestReportNamesTheClock: requests whose time alone was wrong are neither forged nor what no sender
+// sends, and where nobody knows their events nothing is said to be neither lost nor done twice.
 func TestReportNamesTheClock(t *testing.T) {
 	for name, c := range map[string]struct {
 		forged    observe.Tally

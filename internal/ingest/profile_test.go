@@ -190,7 +190,8 @@ func TestRotationIsSeen(t *testing.T) {
 	}
 }
 
-// touchy is a provider for which a 4xx is final, unless it is the status in rejected, and sends its secret along.
+// touchy is a provider for which a 4xx is final, unless it is the status in rejected. It sends its
+// secret along.
 type touchy struct {
 	testProvider
 	rejected int

@@ -205,9 +205,9 @@ type glimpse struct {
 
 // refuse answers with the problem that err stands for. Every refusal of a webhook passes here, and here alone its
 // status is decided: that of the problem's type ([problem.Type]; 503 where the failure is ours), unless the provider
-// needs another one to send again, which its profile says ([hookonce.Profile]). One after which senders come again
-// always has a Retry-After ([problem.Details.As]). seen is what is known of the body. It returns the status, when a
-// sender that is hung up on has had time to read that.
+// needs another one to send again, which its profile says ([hookonce.Profile]). One after which
+// senders come again always has a Retry-After ([problem.Details.As]). seen is what is known of the
+// body. It returns the status, when a sender that is hung up on has had time to read that.
 func (r refuser) refuse(w http.ResponseWriter, req *http.Request, seen glimpse, err error) int {
 	own := r.note(req, seen, err)
 	if own.Status == http.StatusMethodNotAllowed {

@@ -634,8 +634,8 @@ func TestLateIsNotForged(t *testing.T) {
 	}
 }
 
-// The time of some senders is checked by code, which no tolerance changes. What is genuine but for that is not forged either,
-// and what was forged is, however old it is.
+// The time of some senders is checked by code, which no tolerance changes. What is genuine but for
+// that is not forged either, and what was forged is, however old it is.
 func TestLateByCodeIsNotForged(t *testing.T) {
 	p := sqlitePlace(t)
 	p.migrate(t)

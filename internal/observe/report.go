@@ -35,20 +35,22 @@ type Report struct {
 	Unanswered List `json:"unanswered"`
 	// Conflicts are events that came with different content under one key.
 	Conflicts List `json:"conflicts"`
-	// Late are events whose signature was valid and whose signed time was not, as far as they are known.
+	// Late are events whose signature was valid and whose signed time was not, where they are known.
 	Late List `json:"late"`
 	// Slow are events that the application took on after their sender had given up, which makes it send them again.
 	Slow List `json:"slow"`
 	// Forged are requests whose signature would have been refused, and Accepted those of them that the application
-	// answered 2xx. Other are requests that would have been refused for something else: see [Report.Untimely].
+	// answered 2xx. Other are requests that would have been refused for something else: see
+	// [Report.Untimely].
 	Forged   Tally      `json:"forged"`
 	Accepted int64      `json:"accepted_forgeries"`
 	Proof    []Sighting `json:"forgeries"`
 	Other    Tally      `json:"other"`
 }
 
-// Untimely divides Other: late are requests whose signature was valid and whose time was not, and the events in them are
-// not known, because the sender's scheme reads none then (compare Late); strange are those that no sender sends.
+// Untimely divides Other: late are requests whose signature was valid and whose time was not, and
+// whose events are not known, because nothing reads them then (compare Late); strange are those that
+// no sender sends.
 func (r *Report) Untimely() (late, strange Tally) {
 	late, strange = Tally{}, Tally{}
 	for reason, n := range r.Other {

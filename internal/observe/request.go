@@ -56,8 +56,8 @@ func (q *request) taken() bool {
 	return q.source.Provider.Profile().Takes(q.Method)
 }
 
-// open verifies the request. One that is rejected for its time alone is opened all the same where that can be; late then
-// says why.
+// open verifies the request. One that is rejected for its time alone is opened all the same where that
+// can be; late then says why.
 func (q *request) open() (d *hookonce.Verified, late string, err error) {
 	if q.Method != http.MethodPost {
 		q.Body = nil // greetings have none that counts
@@ -76,8 +76,8 @@ func (q *request) open() (d *hookonce.Verified, late string, err error) {
 	return nil, "", err
 }
 
-// untimely reports whether a request is rejected for its time alone: senders' schemes look at it last, so that these
-// reasons are given for what is genuine otherwise.
+// untimely reports whether a request is rejected for its time alone: senders' schemes look at it last,
+// so that these reasons are given for what is genuine otherwise.
 func untimely(reason string) bool {
 	return reason == hookonce.ReasonTimestampOld || reason == hookonce.ReasonTimestampFuture
 }

@@ -41,12 +41,12 @@ type Details struct {
 	Close bool `json:"-"`
 }
 
-// Retried reports whether senders come again after an answer with that status, where any makes them:
-// one of the 500s says that the fault is not theirs, and 429 that it is too early.
+// Retried reports whether an answer with that status has senders come again, where any does: one of
+// the 500s says that the fault is not theirs, and 429 that it is too early.
 func Retried(status int) bool { return status >= 500 || status == http.StatusTooManyRequests }
 
-// As returns the problem with the status that its sender understands. Where that makes it come again, and
-// the problem does not say when, it is asked to wait for that long.
+// As returns the problem with the status that its sender understands. Where that has it come again, and
+// the problem does not say when, it is asked to wait for as long as after.
 func (d *Details) As(status int, after time.Duration) Details {
 	own := *d
 	own.Status = status

@@ -53,7 +53,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// Whoever comes again after an answer is told when: as the problem says, or else after the usual time.
+// Whoever comes again after an answer is told when: as the problem says, or else as is usual.
 func TestAs(t *testing.T) {
 	for _, c := range []struct {
 		status    int

@@ -111,8 +111,8 @@ func (m *jwtMatcher) verified(key jwtKey, token string) ([]byte, bool) {
 	return m.tokens.Verify(token, m.algorithms, key.candidates)
 }
 
-// checkClaims compares the claims that are known beforehand and the hashes, and applies the token's own validity: last,
-// because a time is the reason only for what is genuine otherwise.
+// checkClaims compares the claims that are known beforehand and the hashes, and applies the token's own
+// validity: last, because a time is the reason only for what is genuine otherwise.
 func (m *jwtMatcher) checkClaims(claims map[string]any, r *reading) error {
 	req := r.req
 	for _, name := range slices.Sorted(maps.Keys(m.claims)) {

@@ -93,7 +93,7 @@ func checkPlaidClaims(payload []byte, key plaidKey, req *hookonce.Request) error
 	switch {
 	case !hmac.Equal([]byte(claims.BodyHash), hex.AppendEncode(nil, sum[:])):
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token's claim request_body_sha256 is not the SHA-256 of the body in hexadecimal; check that the body is passed on byte for byte")
-	case !key.expired.IsZero() && issued.After(key.expired): // no clock is to blame: the key proves nothing any more
+	case !key.expired.IsZero() && issued.After(key.expired): // which is no fault of a clock
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "the token was issued after its key had expired")
 	case issued.Before(req.Now.Add(-plaidTolerance)):
 		return incoming.Reject(hookonce.ReasonTimestampOld, "the token was issued more than %v before the time of arrival", plaidTolerance)
