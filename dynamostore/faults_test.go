@@ -279,6 +279,7 @@ func TestRefusalAfterALostAnswerSettlesNothing(t *testing.T) {
 		"in progress":         refusing("TransactionInProgressException", ""),
 		"the role has lapsed": refusing("AccessDeniedException", ""),
 		"a write is refused":  refusing("TransactionCanceledException", reasons+`[{"Code":"None"},{"Code":"ConditionalCheckFailed"}]`),
+		"a claim is refused":  refusing("TransactionCanceledException", reasons+`[{"Code":"ValidationError"},{"Code":"None"}]`),
 	} {
 		for _, made := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, " made ", made), func(t *testing.T) {
@@ -328,6 +329,61 @@ func TestRefusalAfterALostAnswerSettlesNothing(t *testing.T) {
 				effects(t, db, want)
 			})
 		}
+	}
+}
+
+// A transaction that the service has cancelled was not made, whichever of its items is the reason: it is an error that says
+// which, and the next copy does the work.
+func TestCancelledTransactionIsNotDone(t *testing.T) {
+	for name, c := range map[string]struct{ reasons, says string }{
+		"the claim":                           {`{"Code":"ValidationError","Message":"a number is wanted"},{"Code":"None"},{"Code":"None"}`, "item of the claim of billing/"},
+		"the claim, and a write is contended": {`{"Code":"ValidationError"},{"Code":"None"},{"Code":"TransactionConflict"}`, "item of the claim of billing/"},
+		"the guard":                           {`{"Code":"None"},{"Code":"ValidationError"},{"Code":"None"}`, "item of the guard version:"},
+		"the write":                           {`{"Code":"None"},{"Code":"None"},{"Code":"ValidationError"}`, "write 0 of the batch"},
+		"none that is told":                   {`{"Code":"None"},{"Code":"None"},{"Code":"None"}`, "TransactionCanceledException"},
+		"none that is known":                  {`{},{},{}`, "TransactionCanceledException"},
+		"fewer reasons than items":            {`{"Code":"ValidationError"}`, "1 reasons for 3 items"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, n := fake(t).open(t), &network{}
+			s := db.store(n, dynamostore.WithWait(50*time.Millisecond))
+			cancelled := loss{
+				operations: "TransactWriteItems", answered: true,
+				then: refusing("TransactionCanceledException", `,"CancellationReasons":[`+c.reasons+`]`),
+			}
+			work := func(b *dynamostore.Batch, key string) error {
+				if _, err := s.Newer(t.Context(), b, key, hookonce.Version(1)); err != nil {
+					return err
+				}
+				return db.effect(t.Context(), b, key)
+			}
+			refused := func(key string, err error) {
+				t.Helper()
+				if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) || !strings.Contains(err.Error(), c.says) {
+					t.Fatalf("%q is answered %v, want that nothing was done because of %q", key, err, c.says)
+				}
+				effects(t, db, nil)
+			}
+
+			b := dynamostore.NewBatch()
+			_, err := s.ClaimTx(t.Context(), b, request("batch"))
+			must(t, err)
+			must(t, work(b, "batch"))
+			n.lose(cancelled)
+			refused("batch", s.Commit(t.Context(), b))
+
+			n.lose(cancelled)
+			_, err = s.Within(t.Context(), request("within"), func(b *dynamostore.Batch, _ hookonce.Claim) error { return work(b, "within") })
+			refused("within", err)
+			stored(t, s, "within", hookonce.StateFailed, 1)
+
+			for _, key := range []string{"batch", "within"} {
+				_, err := s.Within(t.Context(), request(key), func(b *dynamostore.Batch, _ hookonce.Claim) error { return work(b, key) })
+				must(t, err)
+			}
+			effects(t, db, map[string]int{"batch": 1, "within": 1})
+		})
 	}
 }
 

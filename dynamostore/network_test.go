@@ -31,8 +31,10 @@ type loss struct {
 	operations string // words of which the operation is one
 	persisted  bool   // the first sending arrives
 	once       bool   // only that sending is lost, and not its repetitions
-	// then is what the repetitions are answered; nil: they are lost as well.
-	then func(r *http.Request) (*http.Response, error)
+	// then is what the repetitions are answered; nil: they are lost as well. If answered, so is the first sending, and none
+	// is lost.
+	then     func(r *http.Request) (*http.Response, error)
+	answered bool
 }
 
 // unreachable is what a client says that reaches nobody.
@@ -186,6 +188,9 @@ func (n *network) strikes(operation, call string) (strike, arrives bool, answere
 		n.lost[call] = l
 	}
 	n.plan = n.plan[1:]
+	if l.answered {
+		return false, false, l.then
+	}
 	return true, l.persisted, nil
 }
 

@@ -255,8 +255,9 @@ func (s *Store) transact(ctx context.Context, b *Batch) (lost, err error) {
 	return lost, err
 }
 
-// cancelled says what follows from the reasons for which nothing was made: nil if it was made all the same, earlier, or
-// again if claims were decided anew.
+// cancelled says what follows from the reasons for which nothing was made. Only a claim that has the batch's own name says that
+// it was made all the same, earlier: then, and never else, the error is nil and there is nothing to do again. If again, claims
+// were decided anew.
 func (s *Store) cancelled(ctx context.Context, b *Batch, reasons []types.CancellationReason) (again bool, err error) {
 	if len(reasons) != b.len() {
 		return false, fmt.Errorf("the service gave %d reasons for %d items", len(reasons), b.len())
@@ -284,10 +285,14 @@ func (s *Store) cancelled(ctx context.Context, b *Batch, reasons []types.Cancell
 	if lost != nil {
 		return false, lost
 	}
-	return again, b.refusals(reasons[len(b.claims):])
+	if err := b.refusals(reasons); err != nil || again {
+		return again, err
+	}
+	return false, errUnexplained
 }
 
-const codeCondition = "ConditionalCheckFailed"
+// errUnexplained says that a transaction was cancelled, and that no reason stands against it.
+var errUnexplained = errors.New("the service cancelled the transaction without a reason: nothing was written, try again")
 
 // fresh returns the claim that a condition failed on: what the service shows, or else what it says when it is asked.
 func (s *Store) fresh(ctx context.Context, ref hookonce.Ref, shown item) (*record, error) {
@@ -297,17 +302,22 @@ func (s *Store) fresh(ctx context.Context, ref hookonce.Ref, shown item) (*recor
 	return s.record(ctx, ref)
 }
 
-// refusals is what the reasons say about guards and the handler's writes; nil if they were no obstacle.
+// refusals is what the reasons say about claims, guards and the handler's writes, which come in that order; nil if they were no
+// obstacle. A claim whose condition failed is none: it is decided anew.
 func (b *Batch) refusals(reasons []types.CancellationReason) error {
 	var all []error
 	for i, r := range reasons {
-		code := aws.ToString(r.Code)
+		code, guard, write := aws.ToString(r.Code), i-len(b.claims), i-len(b.claims)-len(b.guards)
 		switch {
-		case code == "" || code == "None" || classifyReasons(reasons[i:i+1]) == turnedAway:
-		case i < len(b.guards):
-			all = append(all, fmt.Errorf("another transaction has changed %q meanwhile: nothing was written, try again", b.guards[i].key))
+		case !stands(r), guard < 0 && code == codeCondition:
+		case guard < 0:
+			all = append(all, notTaken("claim of "+b.claims[i].req.Ref.String(), r))
+		case write < 0 && code == codeCondition:
+			all = append(all, fmt.Errorf("another transaction has changed %q meanwhile: nothing was written, try again", b.guards[guard].key))
+		case write < 0:
+			all = append(all, notTaken("guard "+b.guards[guard].key, r))
 		default:
-			refused := &ItemError{Index: i - len(b.guards), Code: code, Message: aws.ToString(r.Message), Item: r.Item}
+			refused := &ItemError{Index: write, Code: code, Message: aws.ToString(r.Message), Item: r.Item}
 			var err error
 			if b.explains != nil {
 				err = b.explains(refused)
@@ -316,6 +326,11 @@ func (b *Batch) refusals(reasons []types.CancellationReason) error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+// notTaken is the error of an item of the store's own that the service refuses whatever stands there.
+func notTaken(what string, r types.CancellationReason) error {
+	return fmt.Errorf("the service does not take the item of the %s: %s: %s: nothing was written; see whether an index of the table wants another type of an attribute", what, aws.ToString(r.Code), aws.ToString(r.Message))
 }
 
 // traceTimeout bounds the recording of a failure.

@@ -232,18 +232,28 @@ func classify(err error) answer {
 	return unknown
 }
 
+// codeCondition is the code of a reason that is a condition which did not hold.
+const codeCondition = "ConditionalCheckFailed"
+
 // classifyReasons says what the reasons for which a transaction was cancelled say. All of it was undone.
 func classifyReasons(reasons []types.CancellationReason) answer {
 	all := turnedAway
 	for _, r := range reasons {
-		switch code := aws.ToString(r.Code); {
-		case code == "ConditionalCheckFailed":
+		switch {
+		case aws.ToString(r.Code) == codeCondition:
 			return refusal
-		case code != "None" && !slices.Contains(turnedAwayCodes, code):
+		case stands(r):
 			all = mistaken
 		}
 	}
 	return all
+}
+
+// stands reports whether a reason stands against the transaction, and not against this sending of it alone. Items that were no
+// obstacle have one too, which says so.
+func stands(r types.CancellationReason) bool {
+	code := aws.ToString(r.Code)
+	return code != "" && code != "None" && !slices.Contains(turnedAwayCodes, code)
 }
 
 // explain returns an error of the service that says what to do, where that can be known.

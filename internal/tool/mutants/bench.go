@@ -100,11 +100,11 @@ func (b bench) overlay(m mutant) (string, error) {
 	return overlay, os.WriteFile(overlay, replace, 0o644)
 }
 
-// compile builds the tests of a package.
+// compile builds the tests of a package, in its folder: it may be one of another module.
 func (b bench) compile(ctx context.Context, pkg, overlay string) (program string, err error) {
 	program = filepath.Join(b.dir, "test")
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-vet=off", "-o", program, pkg)
-	cmd.Env = environment(overlay)
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-vet=off", "-o", program, ".")
+	cmd.Dir, cmd.Env = pkg, environment(overlay)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s does not compile: %w\n%s", pkg, err, tail(out))

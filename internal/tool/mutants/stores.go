@@ -17,6 +17,14 @@ var stores = []mutant{
 		`CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> ''`,
 		`CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') = 'none'`,
 		[]test{{"./pgstore", "TestDoneIsWhatTheStandbyHas"}, {"./sqlstore", "TestDoneIsWhatTheStandbyHas"}}},
+	{"cancelled-is-done", "3. a transaction that DynamoDB has cancelled is acknowledged", "dynamostore/within.go",
+		`if err := b.refusals(reasons); err != nil || again {
+		return again, err
+	}
+	return false, errUnexplained`,
+		`_ = errUnexplained
+	return again, (&Batch{guards: b.guards, writes: b.writes}).refusals(reasons[len(b.claims):])`,
+		[]test{{"./dynamostore", "TestCancelledTransactionIsNotDone"}}},
 	{"unseen-is-claimed", "2. a takeover does not look whether the claim is still the one that it saw", "internal/claimsql/postgres.sql",
 		` AND claims.token = seen.token
 	AND {{claimable "claims" "$7::timestamptz"}} AND {{open "claims" "$6::bytea"}}`,
