@@ -138,7 +138,9 @@ func (h *idempotent[Tx]) warn(ctx context.Context, host string) {
 // run runs the handler and keeps its answer. With [ErrRollback] the answer is there, and yet to be kept.
 func (h *idempotent[Tx]) run(ctx *workContext, tx Tx, held Claim, c *call) (*Response, error) {
 	rec := recorder.New(h.maxResponse)
-	handled := cmp.Or(h.handle(rec, c.readable(ctx), tx), ctx.work.unreturned())
+	var handled error
+	c.withRequest(ctx, func(r *http.Request) { handled = h.handle(rec, r, tx) })
+	handled = cmp.Or(handled, ctx.work.unreturned())
 	if handled != nil {
 		if err := refuseRollback(handled, rec.Status()); err != nil {
 			return nil, err
@@ -265,7 +267,7 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 			err = h.caught(ctx, c, p)
 		}
 	}()
-	h.next.ServeHTTP(rec, c.readable(ctx))
+	c.withRequest(ctx, func(r *http.Request) { h.next.ServeHTTP(rec, r) })
 	return h.finish(ctx, rec, held)
 }
 
@@ -360,7 +362,7 @@ func (h *idempotency) open(w http.ResponseWriter, r *http.Request) (*call, *prob
 	}
 	c := &call{Ref: ref, kind: cmp.Or(r.Pattern, r.Method), body: body, Request: r}
 	c.sent, _ = parseKey(r.Header[header.IdempotencyKey], h.strictKey, h.maxKey) // refused before, if it is malformed
-	c.digest = fingerprint(c.readable(r.Context()), h.fingerprint, body, h.content)
+	c.withRequest(r.Context(), func(r *http.Request) { c.digest = fingerprint(r, h.fingerprint, body, h.content) })
 	return c, nil
 }
 

@@ -292,7 +292,7 @@ func (s *Store) cancelled(ctx context.Context, b *Batch, reasons []types.Cancell
 }
 
 // errUnexplained says that a transaction was cancelled, and that no reason stands against it.
-var errUnexplained = errors.New("the service cancelled the transaction without a reason: nothing was written, try again")
+var errUnexplained = errors.New("the service cancelled the transaction without a reason; try again")
 
 // fresh returns the claim that a condition failed on: what the service shows, or else what it says when it is asked.
 func (s *Store) fresh(ctx context.Context, ref hookonce.Ref, shown item) (*record, error) {
@@ -330,7 +330,7 @@ func (b *Batch) refusals(reasons []types.CancellationReason) error {
 
 // notTaken is the error of an item of the store's own that the service refuses whatever stands there.
 func notTaken(what string, r types.CancellationReason) error {
-	return fmt.Errorf("the service does not take the item of the %s: %s: %s: nothing was written; see whether an index of the table wants another type of an attribute", what, aws.ToString(r.Code), aws.ToString(r.Message))
+	return fmt.Errorf("the service does not take the item of the %s: %s: %s; see whether an index of the table wants another type of an attribute", what, aws.ToString(r.Code), aws.ToString(r.Message))
 }
 
 // traceTimeout bounds the recording of a failure.
