@@ -48,9 +48,10 @@ import (
 //     for methods without an effect, 413, 400 and 408 for a body that is too large, ends early or is too slow;
 //   - 503 with Retry-After when handle returned an error or panicked, when the store cannot be reached,
 //     and when the outcome of the commit is unknown: the next copy reads the truth. [RetryAfter] sets the
-//     time. An error marked with [Permanent], and an answer above [WithMaxResponse], is a 500;
+//     time. An error marked with [Permanent], and an answer above [WithMaxResponse] that would be kept, is a 500;
 //   - 503 in place of an answer that was cut short: one that is longer or shorter than its own Content-Length, or
-//     of a handler that returned after its context had ended. Nothing is kept of it, and the work is rolled back;
+//     of a handler that returned after its context had ended, or above [WithMaxResponse] where it would not be kept.
+//     Nothing is kept of it, and the work is rolled back;
 //   - 410 when the work is done and its answer is not on record, as when something else completed the claim.
 //
 // # Failures
@@ -73,8 +74,8 @@ import (
 // The writer that handle gets keeps the answer in memory. It cannot flush, hijack, send 1xx or trailers;
 // [http.ResponseController] answers [http.ErrNotSupported]. The request has its raw body, which can be read
 // again through GetBody, and a context that ends after [WithTimeout], not when the client hangs up; it
-// carries what [Enqueue], [Newer], [Transition], [Once] and [Transport] need. [http.ErrAbortHandler] rolls
-// back and cuts the connection.
+// carries what [Enqueue], [Newer], [Transition], [Once] and [Transport] need. Temporary files of a form that was
+// parsed are deleted when handle has ended. [http.ErrAbortHandler] rolls back and cuts the connection.
 //
 // The handler may be used concurrently. Copies in one process wait in memory and take no connection.
 // Idempotent panics if store or handle is nil, or an option makes no sense.
@@ -201,8 +202,8 @@ func (h *idempotent[Tx]) keepAlone(ctx context.Context, c *call, answer *Respons
 //     that back, unless an earlier attempt had come further, or [PinRequest] or [Transport] was called;
 //   - an answer that is complete when the request's context has ended, because [WithTimeout] has passed or the lease
 //     was lost, counts as cut short all the same: nobody can tell. Give handlers the time that they need;
-//   - an answer above [WithMaxResponse] cannot undo the work either: the 500 that says so is kept in its
-//     place;
+//   - an answer above [WithMaxResponse] that would be kept cannot undo the work either: the 500 that says so is
+//     kept in its place;
 //   - requests with safe methods, and those without a key where it is optional, go to next as they are, with
 //     the writer of the server.
 //
@@ -260,9 +261,11 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 	rec := recorder.New(h.maxResponse)
 	defer func() {
 		p := recover()
-		switch {
-		case errors.Is(rec.Err(), ErrResponseTooLarge) && h.keeps(rec.Status(), held) && ctx.Err() == nil:
+		switch tooLarge := errors.Is(rec.Err(), ErrResponseTooLarge); {
+		case tooLarge && h.keeps(rec.Status(), held) && ctx.Err() == nil:
 			answer, err = h.tooLarge(ctx, c, rec.Err()) // after which a proxy panics
+		case tooLarge && p == http.ErrAbortHandler: // because of that
+			answer, err = h.finish(ctx, rec, held)
 		case p != nil:
 			err = h.caught(ctx, c, p)
 		}
@@ -642,7 +645,8 @@ var errNotKept = errors.New("hookonce: the answer is not kept")
 
 // finish returns what the handler wrote, with an error that wraps [errNotKept] if its effect is not to stay, and
 // one that wraps [recorder.ErrIncomplete] if it is not all that the handler was to write. That is so whenever its context
-// had ended before it returned: many a handler, and a proxy that copies a body, returns then with half an answer.
+// had ended before it returned: many a handler, and a proxy that copies a body, returns then with half an answer. It is so
+// for an answer that is too large and would not be kept: what it tells of passes, and the same request may come again.
 func (h *idempotency) finish(ctx context.Context, rec *recorder.Recorder, c Claim) (*Response, error) {
 	recorded, err := rec.Answer()
 	answer := (*Response)(recorded)
@@ -653,6 +657,8 @@ func (h *idempotency) finish(ctx context.Context, rec *recorder.Recorder, c Clai
 			err = Forget(err)
 		}
 		return answer, err
+	case errors.Is(err, ErrResponseTooLarge) && !h.keeps(rec.Status(), c):
+		return nil, fmt.Errorf("%w: the handler answered %d: %v", recorder.ErrIncomplete, rec.Status(), err)
 	case ctx.Err() != nil && !errors.Is(err, recorder.ErrIncomplete):
 		return nil, fmt.Errorf("%w: the handler returned after its context had ended: %w", recorder.ErrIncomplete, context.Cause(ctx))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -424,29 +425,88 @@ func TestIdempotentLeaseOversizeAnswer(t *testing.T) {
 	p.want(t, 1)
 }
 
-// A failure that passes does so with a page that is too large, too: what would not be kept is no
-// answer for good.
+// oversizeFailures answer with a status that is not kept, and with more than 1000 bytes.
+var oversizeFailures = map[string]func(w http.ResponseWriter, status int){
+	"overlooks that its page is not taken": func(w http.ResponseWriter, status int) {
+		w.WriteHeader(status)
+		io.WriteString(w, strings.Repeat("x", 2000))
+	},
+	"breaks off": func(w http.ResponseWriter, status int) {
+		w.WriteHeader(status)
+		if _, err := io.WriteString(w, strings.Repeat("x", 2000)); err != nil {
+			panic(http.ErrAbortHandler) // as a proxy does
+		}
+	},
+	"has a large header": func(w http.ResponseWriter, status int) {
+		w.Header().Set("X-Page", strings.Repeat("x", 2000))
+		w.WriteHeader(status)
+	},
+}
+
+// A failure that passes does so with a page that is too large, too: what would not be kept is no answer for good. The client is
+// told to come again, and the log says what it was not given.
 func TestIdempotentLeaseOversizeFailure(t *testing.T) {
-	for _, status := range []int{500, 503, 429} {
-		var p printer
-		fails := true
-		h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !fails {
-				p.ServeHTTP(w, r)
-				return
-			}
-			w.WriteHeader(status)
-			if _, err := io.WriteString(w, strings.Repeat("x", 2000)); err != nil {
-				panic(http.ErrAbortHandler) // as a proxy does
-			}
-		}), hookonce.WithMaxResponse(1000))
-		func() {
-			defer func() { recover() }() // the connection is cut
-			buy(h, "k1", "10")
-		}()
-		fails = false
-		wantAnswer(t, buy(h, "k1", "10"), 201, "")
-		p.want(t, 1)
+	for name, fail := range oversizeFailures {
+		for _, status := range []int{500, 503, 429} {
+			t.Run(fmt.Sprint(name, " ", status), func(t *testing.T) {
+				var p printer
+				var log strings.Builder
+				fails := true
+				h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if fails {
+						fail(w, status)
+						return
+					}
+					p.ServeHTTP(w, r)
+				}), hookonce.WithMaxResponse(1000), hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				wantRetryable(t, h)
+				if !strings.Contains(log.String(), fmt.Sprint("answered ", status)) || !strings.Contains(log.String(), "1000 ") {
+					t.Errorf("the log does not tell status and limit: %s", &log)
+				}
+				fails = false
+				wantAnswer(t, buy(h, "k1", "10"), 201, "")
+				p.want(t, 1)
+			})
+		}
+	}
+}
+
+// The same in a transaction, which is rolled back. There a handler that breaks off wants the connection cut.
+func TestIdempotentOversizeFailure(t *testing.T) {
+	for name, fail := range oversizeFailures {
+		if name == "breaks off" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			var s till
+			fails := true
+			h := counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+				if fails {
+					fail(w, http.StatusServiceUnavailable)
+				}
+				return s.charge(w, r, tx)
+			}, hookonce.WithMaxResponse(1000))
+			wantRetryable(t, h)
+			s.want(t)
+			fails = false
+			wantAnswer(t, buy(h, "k1", "10"), 201, "")
+			s.want(t, "10")
+		})
+	}
+}
+
+// wantRetryable buys something, and checks that the answer was cut short, and says that the same request may be sent again.
+func wantRetryable(t *testing.T, h http.Handler) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("the connection is cut: %v", p)
+		}
+	}()
+	w := buy(h, "k1", "10")
+	wantAnswer(t, w, 503, "answer-incomplete")
+	if !strings.Contains(w.Body.String(), `"retryable":true`) {
+		t.Errorf("the client is not told to come again: %s", w.Body)
 	}
 }
 

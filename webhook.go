@@ -158,7 +158,7 @@ type webhook struct {
 type outcome struct {
 	verdict  Verdict
 	conflict bool
-	digest   []byte // that is stored now, where err is nil
+	digest   []byte // of the content that it is about: that is stored now or, beside an error, that was tried
 	dead     bool   // handle gave up for good; durable
 	err      error  // nil for every outcome that is acknowledged, save dead
 }
@@ -290,14 +290,23 @@ func (h *webhook) once(ctx context.Context, ev *Event) outcome {
 	if claimed(ev).Key == "" {
 		return h.run(ctx, ev)
 	}
-	first, mine := h.calls.Join(ev.Ref(), h.timeout+recordTimeout)
+	first, mine := h.join(ev)
 	if !mine {
 		return h.follow(ctx, ev, first)
 	}
-	o := outcome{verdict: Acquired, err: errors.New("the handler did not return")}
+	return h.lead(ctx, ev, first)
+}
+
+// join returns the call for the event that is under way, and whether it is this one's.
+func (h *webhook) join(ev *Event) (first *singleflight.Call[outcome], mine bool) {
+	return h.calls.Join(ev.Ref(), h.timeout+recordTimeout)
+}
+
+// lead handles the event, and tells those who wait for the call what came of it.
+func (h *webhook) lead(ctx context.Context, ev *Event, first *singleflight.Call[outcome]) (o outcome) {
+	o = outcome{verdict: Acquired, err: errors.New("the handler did not return")}
 	defer func() { h.calls.Finish(ev.Ref(), first, o) }()
-	o = h.run(ctx, ev)
-	return o
+	return h.run(ctx, ev)
 }
 
 // claimed is what an event claims. One that only says that something changed claims nothing: whether
@@ -310,18 +319,24 @@ func claimed(ev *Event) Ref {
 }
 
 // follow waits for the first copy. A copy shares its failure too: trying again at once would run a
-// failing handler as often as there are copies.
+// failing handler as often as there are copies. But that other content was given up says nothing of this one, which
+// the sender may have corrected: it is handled as if it had come after that.
 func (h *webhook) follow(ctx context.Context, ev *Event, first *singleflight.Call[outcome]) outcome {
-	ctx, cancel := context.WithTimeout(ctx, h.wait)
+	waiting, cancel := context.WithTimeout(ctx, h.wait)
 	defer cancel()
-	o, ok := first.Wait(ctx)
-	switch {
-	case !ok:
-		return outcome{verdict: Busy, err: ErrBusy}
-	case o.err == nil:
-		return outcome{verdict: Duplicate, conflict: ClaimRequest{Digest: ev.Digest}.Conflicts(o.digest)}
+	for mine := false; !mine; first, mine = h.join(ev) {
+		o, ok := first.Wait(waiting)
+		differs := ClaimRequest{Digest: ev.Digest}.Conflicts(o.digest)
+		switch {
+		case !ok:
+			return outcome{verdict: Busy, err: ErrBusy}
+		case o.err == nil:
+			return outcome{verdict: Duplicate, conflict: differs}
+		case !o.dead || !differs:
+			return o
+		}
 	}
-	return o
+	return h.lead(ctx, ev, first)
 }
 
 // run claims the event and runs the handler, under a deadline that the sender's hang-up does not move.
@@ -343,7 +358,11 @@ func (h *webhook) run(ctx context.Context, ev *Event) (o outcome) {
 	if c.Verdict == Unkeyed && ev.Coalesce {
 		c.Verdict = Acquired // nothing is wrong with it
 	}
-	return outcome{verdict: c.Verdict, conflict: c.Conflict, digest: c.Digest, dead: req.Key != "" && gaveUp(err), err: err}
+	o = outcome{verdict: c.Verdict, conflict: c.Conflict, digest: c.Digest, dead: req.Key != "" && gaveUp(err), err: err}
+	if err != nil {
+		o.digest = ev.Digest
+	}
+	return o
 }
 
 // bury records, under a key that is nobody else's, that an event without a claim was given up because of err,

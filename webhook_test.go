@@ -278,6 +278,76 @@ func TestWebhookPermanentFailure(t *testing.T) {
 	l.want(t, "a#2")
 }
 
+// That one content was given up says nothing of another that waited for it under the same key: the sender may have corrected
+// what it sent. It is handled, once, and copies of what was given up are not.
+func TestWebhookOtherContentThanWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		var given atomic.Int64
+		release := make(chan struct{})
+		h := endpoint(memstore.New(), func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			if string(ev.Digest) == "1" {
+				given.Add(1)
+				<-release
+				return hookonce.Permanent(errors.New("no such order"))
+			}
+			return l.handle(ctx, tx, ev)
+		})
+		var wg sync.WaitGroup
+		wg.Go(func() { want(t, post(h, "a 1"), 200, "dead") })
+		synctest.Wait()
+		corrected := make(chan string, 2)
+		wg.Go(func() { want(t, post(h, "a 1"), 200, "dead") })
+		for range cap(corrected) {
+			wg.Go(func() {
+				w := post(h, "a 2")
+				corrected <- fmt.Sprint(w.Code, " ", w.Header().Get("Hookonce-Status"))
+			})
+		}
+		synctest.Wait()
+		close(release)
+		wg.Wait()
+		got := []string{<-corrected, <-corrected}
+		if slices.Sort(got); !slices.Equal(got, []string{"200 accepted", "200 duplicate"}) || given.Load() != 1 || l.runs.Load() != 1 {
+			t.Errorf("answered %v after %d runs; what was given up ran %d times", got, l.runs.Load(), given.Load())
+		}
+		l.want(t, "a#2")
+		want(t, post(h, "a 1"), 200, "conflict")
+	})
+}
+
+// Who waits for several, one after the other, waits no longer for all of them.
+func TestWebhookOtherContentsWaitBoundedly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l ledger
+		h := endpoint(memstore.New(), func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+			if string(ev.Digest) == "1" {
+				time.Sleep(1500 * time.Millisecond)
+				return hookonce.Permanent(errors.New("no such order"))
+			}
+			time.Sleep(10 * time.Second)
+			return l.handle(ctx, tx, ev)
+		}, hookonce.WithWait(2*time.Second))
+		start := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() { want(t, post(h, "a 1"), 200, "dead") })
+		synctest.Wait()
+		answers := make(chan string, 2)
+		for _, body := range []string{"a 2", "a 3"} {
+			wg.Go(func() {
+				w := post(h, body)
+				answers <- fmt.Sprint(w.Code, " ", w.Header().Get("Hookonce-Status"), " after ", time.Since(start))
+			})
+		}
+		wg.Wait()
+		got := []string{<-answers, <-answers}
+		if slices.Sort(got); !slices.Equal(got, []string{"200 accepted after 11.5s", "503 busy after 2s"}) {
+			t.Errorf("answered %q", got)
+		}
+		l.want(t, "a#2")
+	})
+}
+
 // A worker takes a lease between the rollback and the trace: nothing says that the event was given up,
 // and the worker may still fail.
 func TestWebhookPermanentFailureThatIsNotOnRecord(t *testing.T) {

@@ -251,6 +251,9 @@ func TestIdempotencyServiceFails(t *testing.T) {
 		"answers too much": {func(w http.ResponseWriter, r *http.Request, n int64) {
 			answer(w, 201, strings.Repeat("x", 3000))
 		}, 500, 1},
+		"fails with too much": {func(w http.ResponseWriter, r *http.Request, n int64) {
+			answer(w, 500, strings.Repeat("x", 3000))
+		}, 503, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

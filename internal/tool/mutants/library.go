@@ -8,9 +8,9 @@ var library = []mutant{
 		[]test{{"./provider", "TestMutatedVectors"}, {"./provider/spec", "TestHMAC"}}},
 	{"copy-before-its-first", "3. a copy is acknowledged while the first is still being handled", "webhook.go",
 		`return outcome{verdict: Busy, err: ErrBusy}
-	case o.err == nil:`,
+		case o.err == nil:`,
 		`return outcome{verdict: Duplicate}
-	case o.err == nil:`,
+		case o.err == nil:`,
 		[]test{{".", "TestWebhookWaitsForACopyBoundedly"}, {yearly, "TestScenes/claims"}}},
 	{"unkeyed-share-a-key", "4. events without a key are taken for copies of each other", "webhook.go",
 		`req := ClaimRequest{Ref: claimed(ev), Type: ev.Type, Digest: ev.Digest, Lease: h.lease}`,
@@ -23,6 +23,10 @@ var library = []mutant{
 		`return IsPermanent(err) && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)`,
 		`return IsPermanent(err)`,
 		[]test{{".", "TestWebhookPermanentFailureThatIsNotOnRecord"}}},
+	{"given-up-with-another", "4. a delivery that waited is acknowledged with other content that was given up, and nobody has handled it", "webhook.go",
+		`case !o.dead || !differs:`,
+		`case true:`,
+		[]test{{".", "TestWebhookOtherContentThanWasGivenUp"}}},
 	{"failure-acknowledged", "5. a handler that failed is acknowledged", "webhook.go",
 		`func (o outcome) final() bool { return o.dead || o.err == nil }`,
 		`func (o outcome) final() bool { return o.dead || o.err == nil || o.verdict == Acquired }`,
@@ -90,6 +94,10 @@ var library = []mutant{
 		`res := result{verdict: Duplicate}
 	if false {`,
 		[]test{{".", "TestIdempotentFingerprint"}}},
+	{"passing-failure-for-good", "Idempotency-Key: a client is told not to come again after a failure that passes, because its page was too large", "idempotent.go",
+		`case errors.Is(err, ErrResponseTooLarge) && !h.keeps(rec.Status(), c):`,
+		`case false:`,
+		[]test{{".", "TestIdempotentLeaseOversizeFailure|TestIdempotentOversizeFailure"}}},
 	{"answer-kept-apart", "Idempotency-Key: the answer is not stored with the work", "idempotent.go",
 		`return answer, h.store.KeepResponse(ctx, tx, held.Ref, *answer.again())
 }
