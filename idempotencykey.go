@@ -36,9 +36,9 @@ func (c *call) claim(lease time.Duration) ClaimRequest {
 	return ClaimRequest{Ref: c.Ref, Type: c.kind, Digest: c.digest, Lease: lease, Pin: lease != 0}
 }
 
-// withRequest calls use with the request for a handler: its body can be read from the beginning, and ctx is its context. The server
-// deletes the temporary files of a form that was parsed, but knows only those of its own request: those of this copy are
-// deleted here.
+// withRequest calls use with the request for a handler: its body can be read from the beginning,
+// and ctx is its context. The server deletes the temporary files of a form that was parsed, but
+// knows only those of its own request: those of this copy are deleted here.
 func (c *call) withRequest(ctx context.Context, use func(*http.Request)) {
 	r := c.WithContext(ctx)
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }

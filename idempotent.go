@@ -71,11 +71,12 @@ import (
 //
 // # The handler
 //
-// The writer that handle gets keeps the answer in memory. It cannot flush, hijack, send 1xx or trailers;
-// [http.ResponseController] answers [http.ErrNotSupported]. The request has its raw body, which can be read
-// again through GetBody, and a context that ends after [WithTimeout], not when the client hangs up; it
-// carries what [Enqueue], [Newer], [Transition], [Once] and [Transport] need. Temporary files of a form that was
-// parsed are deleted when handle has ended. [http.ErrAbortHandler] rolls back and cuts the connection.
+// The writer that handle gets keeps the answer in memory. It cannot flush, hijack, send 1xx or
+// trailers; [http.ResponseController] answers [http.ErrNotSupported]. The request has its raw body,
+// which can be read again through GetBody, and a context that ends after [WithTimeout], not when
+// the client hangs up; it carries what [Enqueue], [Newer], [Transition], [Once] and [Transport]
+// need. Temporary files of a form that was parsed are deleted when handle has ended.
+// [http.ErrAbortHandler] rolls back and cuts the connection.
 //
 // The handler may be used concurrently. Copies in one process wait in memory and take no connection.
 // Idempotent panics if store or handle is nil, or an option makes no sense.
@@ -643,10 +644,11 @@ func (h *idempotency) replay(ctx context.Context, c Claim) result {
 // errNotKept undoes the work under an answer that is not kept.
 var errNotKept = errors.New("hookonce: the answer is not kept")
 
-// finish returns what the handler wrote, with an error that wraps [errNotKept] if its effect is not to stay, and
-// one that wraps [recorder.ErrIncomplete] if it is not all that the handler was to write. That is so whenever its context
-// had ended before it returned: many a handler, and a proxy that copies a body, returns then with half an answer. It is so
-// for an answer that is too large and would not be kept: what it tells of passes, and the same request may come again.
+// finish returns what the handler wrote, with an error that wraps [errNotKept] if its effect is not
+// to stay, and one that wraps [recorder.ErrIncomplete] if it is not all that the handler was to
+// write. That is so whenever its context had ended before it returned: many a handler, and a proxy
+// that copies a body, returns then with half an answer. It is so for an answer that is too large
+// and would not be kept: what it tells of passes, and the same request may come again.
 func (h *idempotency) finish(ctx context.Context, rec *recorder.Recorder, c Claim) (*Response, error) {
 	recorded, err := rec.Answer()
 	answer := (*Response)(recorded)

@@ -14,8 +14,9 @@ import (
 	"github.com/hookonce/hookonce/memstore"
 )
 
-// What a handler, or the function of WithFingerprintFunc, parses of a form into temporary files is deleted when it has ended,
-// however that is. The server deletes those of its own request alone, and theirs is a copy.
+// What a handler, or the function of WithFingerprintFunc, parses of a form into temporary files is
+// deleted when it has ended, however that is. The server deletes those of its own request alone,
+// and theirs is a copy.
 func TestIdempotentDeletesTheFilesOfForms(t *testing.T) {
 	type parseFunc = func(*http.Request)
 	doors := map[string]func(parse parseFunc, end func() error) http.Handler{

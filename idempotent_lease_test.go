@@ -443,8 +443,8 @@ var oversizeFailures = map[string]func(w http.ResponseWriter, status int){
 	},
 }
 
-// A failure that passes does so with a page that is too large, too: what would not be kept is no answer for good. The client is
-// told to come again, and the log says what it was not given.
+// A failure that passes does so with a page that is too large, too: what would not be kept is no
+// answer for good. The client is told to come again, and the log says what it was not given.
 func TestIdempotentLeaseOversizeFailure(t *testing.T) {
 	for name, fail := range oversizeFailures {
 		for _, status := range []int{500, 503, 429} {
@@ -471,7 +471,8 @@ func TestIdempotentLeaseOversizeFailure(t *testing.T) {
 	}
 }
 
-// The same in a transaction, which is rolled back. There a handler that breaks off wants the connection cut.
+// The same in a transaction, which is rolled back. There a handler that breaks off wants the
+// connection cut.
 func TestIdempotentOversizeFailure(t *testing.T) {
 	for name, fail := range oversizeFailures {
 		if name == "breaks off" {
@@ -495,7 +496,8 @@ func TestIdempotentOversizeFailure(t *testing.T) {
 	}
 }
 
-// wantRetryable buys something, and checks that the answer was cut short, and says that the same request may be sent again.
+// wantRetryable buys something, and checks that the answer was cut short, and says that the same
+// request may be sent again.
 func wantRetryable(t *testing.T, h http.Handler) {
 	t.Helper()
 	defer func() {

@@ -319,8 +319,8 @@ func claimed(ev *Event) Ref {
 }
 
 // follow waits for the first copy. A copy shares its failure too: trying again at once would run a
-// failing handler as often as there are copies. But that other content was given up says nothing of this one, which
-// the sender may have corrected: it is handled as if it had come after that.
+// failing handler as often as there are copies. But that other content was given up says nothing of
+// this one, which the sender may have corrected: it is handled as if it had come after that.
 func (h *webhook) follow(ctx context.Context, ev *Event, first *singleflight.Call[outcome]) outcome {
 	waiting, cancel := context.WithTimeout(ctx, h.wait)
 	defer cancel()

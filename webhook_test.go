@@ -278,8 +278,9 @@ func TestWebhookPermanentFailure(t *testing.T) {
 	l.want(t, "a#2")
 }
 
-// That one content was given up says nothing of another that waited for it under the same key: the sender may have corrected
-// what it sent. It is handled, once, and copies of what was given up are not.
+// That one content was given up says nothing of another that waited for it under the same key: the
+// sender may have corrected what it sent. It is handled, once, and copies of what was given up are
+// not.
 func TestWebhookOtherContentThanWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l ledger

@@ -332,8 +332,8 @@ func TestRefusalAfterALostAnswerSettlesNothing(t *testing.T) {
 	}
 }
 
-// A transaction that the service has cancelled was not made, whichever of its items is the reason: it is an error that says
-// which, and the next copy does the work.
+// A transaction that the service has cancelled was not made, whichever of its items is the reason:
+// it is an error that says which, and the next copy does the work.
 func TestCancelledTransactionIsNotDone(t *testing.T) {
 	for name, c := range map[string]struct{ reasons, says string }{
 		"the claim":                           {`{"Code":"ValidationError","Message":"a number is wanted"},{"Code":"None"},{"Code":"None"}`, "item of the claim of billing/"},

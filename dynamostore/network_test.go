@@ -31,8 +31,8 @@ type loss struct {
 	operations string // words of which the operation is one
 	persisted  bool   // the first sending arrives
 	once       bool   // only that sending is lost, and not its repetitions
-	// then is what the repetitions are answered; nil: they are lost as well. If answered, so is the first sending, and none
-	// is lost.
+	// then is what the repetitions are answered; nil: they are lost as well. If answered, so is the
+	// first sending, and none is lost.
 	then     func(r *http.Request) (*http.Response, error)
 	answered bool
 }

@@ -255,9 +255,9 @@ func (s *Store) transact(ctx context.Context, b *Batch) (lost, err error) {
 	return lost, err
 }
 
-// cancelled says what follows from the reasons for which nothing was made. Only a claim that has the batch's own name says that
-// it was made all the same, earlier: then, and never else, the error is nil and there is nothing to do again. If again, claims
-// were decided anew.
+// cancelled says what follows from the reasons for which nothing was made. Only a claim that has
+// the batch's own name says that it was made all the same, earlier: then, and never else, the error
+// is nil and there is nothing to do again. If again, claims were decided anew.
 func (s *Store) cancelled(ctx context.Context, b *Batch, reasons []types.CancellationReason) (again bool, err error) {
 	if len(reasons) != b.len() {
 		return false, fmt.Errorf("the service gave %d reasons for %d items", len(reasons), b.len())
@@ -302,8 +302,9 @@ func (s *Store) fresh(ctx context.Context, ref hookonce.Ref, shown item) (*recor
 	return s.record(ctx, ref)
 }
 
-// refusals is what the reasons say about claims, guards and the handler's writes, which come in that order; nil if they were no
-// obstacle. A claim whose condition failed is none: it is decided anew.
+// refusals is what the reasons say about claims, guards and the handler's writes, which come in
+// that order; nil if they were no obstacle. A claim whose condition failed is none: it is decided
+// anew.
 func (b *Batch) refusals(reasons []types.CancellationReason) error {
 	var all []error
 	for i, r := range reasons {
@@ -328,7 +329,8 @@ func (b *Batch) refusals(reasons []types.CancellationReason) error {
 	return errors.Join(all...)
 }
 
-// notTaken is the error of an item of the store's own that the service refuses whatever stands there.
+// notTaken is the error of an item of the store's own that the service refuses whatever stands
+// there.
 func notTaken(what string, r types.CancellationReason) error {
 	return fmt.Errorf("the service does not take the item of the %s: %s: %s; see whether an index of the table wants another type of an attribute", what, aws.ToString(r.Code), aws.ToString(r.Message))
 }

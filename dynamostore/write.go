@@ -249,8 +249,8 @@ func classifyReasons(reasons []types.CancellationReason) answer {
 	return all
 }
 
-// stands reports whether a reason stands against the transaction, and not against this sending of it alone. Items that were no
-// obstacle have one too, which says so.
+// stands reports whether a reason stands against the transaction, and not against this sending of
+// it alone. Items that were no obstacle have one too, which says so.
 func stands(r types.CancellationReason) bool {
 	code := aws.ToString(r.Code)
 	return code != "" && code != "None" && !slices.Contains(turnedAwayCodes, code)
