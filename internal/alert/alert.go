@@ -71,7 +71,7 @@ type Answer struct {
 
 // Verdict is what somebody who was just woken up wants to know.
 type Verdict struct {
-	Healthy  bool    `json:"healthy" doc:"Nothing pages."`
+	Healthy  bool    `json:"healthy" doc:"Nothing pages, and the store answered all that a page goes by."`
 	Headline string  `json:"headline"`
 	Refused  Answer  `json:"refused" doc:"Are senders refused?"`
 	Lost     Answer  `json:"lost" doc:"Is anything lost?"`
@@ -141,9 +141,13 @@ func (c Settings) Judge(s *overview.Snapshot) Verdict {
 	slices.SortStableFunc(all, func(a, b Alert) int {
 		return cmp.Or(consequence(a)-consequence(b), a.Severity.rank()-b.Severity.rank(), order[a.Rule]-order[b.Rule], cmp.Compare(b.Count, a.Count))
 	})
-	v := Verdict{Alerts: slices.Clip(all), Refused: refused(slices.Concat(all, off)), Lost: lost(s), Doubled: doubled(s)}
-	v.Healthy = !slices.ContainsFunc(all, func(a Alert) bool { return a.Severity == Page })
+	v := Verdict{Alerts: slices.Clip(all), Refused: refused(s, slices.Concat(all, off)), Lost: lost(s), Doubled: doubled(s)}
+	blind := c.Blind(s)
+	v.Healthy = !slices.ContainsFunc(all, func(a Alert) bool { return a.Severity == Page }) && !slices.ContainsFunc(blind, func(r Rule) bool { return r.Severity == Page })
 	v.Headline = "Everything is well: nothing waits longer than it should, and no sender is refused."
+	if len(blind) > 0 {
+		v.Headline = "Nothing is known to be wrong, but the store does not answer all that it is asked for."
+	}
 	if v.Refused.Yes {
 		v.Headline = "Senders are refused, and no rule that is on says why."
 	}
@@ -188,7 +192,7 @@ func explain(all []Alert) {
 		switch a.Rule {
 		case sendersRefused:
 			a.Cause = cmp.Or(store, at(storeSlow, ""), cell)
-		case storeSlow, cleanupLate:
+		case storeSlow, storeUnread, cleanupLate:
 			a.Cause = cmp.Or(store, at(storeSlow, ""))
 		case backlogOld, FirstAttemptsFail, died, poison, blocked:
 			a.Cause = cmp.Or(store, pause, at(failing, a.Subject))
@@ -225,7 +229,7 @@ func explain(all []Alert) {
 }
 
 // refused answers whether senders are refused.
-func refused(all []Alert) Answer {
+func refused(s *overview.Snapshot, all []Alert) Answer {
 	var names []string
 	for _, a := range all {
 		switch a.Rule {
@@ -242,6 +246,9 @@ func refused(all []Alert) Answer {
 	}
 	if len(names) > 0 {
 		return Answer{true, "Yes: requests to " + strings.Join(names, ", ") + " are not accepted as authentic."}
+	}
+	if unread(s, overview.PartMinutes) {
+		return Answer{false, "No, as far as this gateway knows: the store does not say how others answer."}
 	}
 	return Answer{false, "No: senders are answered."}
 }
@@ -266,6 +273,16 @@ func lost(s *overview.Snapshot) Answer {
 	if missing > 0 {
 		but = append(but, fmt.Sprintf("%d events that senders made never arrived: they are in the senders' lists", missing))
 	}
+	var unknown []string
+	if unread(s, overview.PartOpen) {
+		unknown = append(unknown, "what is given up by now")
+	}
+	if unread(s, overview.PartMissing) {
+		unknown = append(unknown, "what never arrived")
+	}
+	if len(unknown) > 0 && s.Store.Away == nil {
+		but = append(but, "the store does not say "+strings.Join(unknown, " and "))
+	}
 	switch {
 	case len(but) > 0:
 		return Answer{false, "No, but " + strings.Join(but, "; ") + "."}
@@ -288,7 +305,10 @@ func doubled(s *overview.Snapshot) Answer {
 		return Answer{true, "Yes. " + found.Headline}
 	}
 	text := fmt.Sprintf("No: %d copies were recognised in the last hour.", copies)
-	if unkeyed > 0 {
+	switch {
+	case unread(s, overview.PartReconciliations):
+		text = fmt.Sprintf("Not known: the store does not say what hookonce reconcile effects found. %d copies were recognised in the last hour.", copies)
+	case unkeyed > 0:
 		text = fmt.Sprintf("Not known of %d events in the last hour that have no key: their copies cannot be recognised. %d other copies were.", unkeyed, copies)
 	}
 	return Answer{false, text}

@@ -62,6 +62,7 @@ const (
 	// Paused is the rule of what somebody wanted: it hides what is more severe, too.
 	Paused         = "paused"
 	storeSlow      = "store_slow"
+	storeUnread    = "store_unread"
 	cellAway       = "cell_away"
 	sendersRefused = "senders_refused"
 	secretRotated  = "secret_rotated"
@@ -94,6 +95,7 @@ var rules = []Rule{
 	{Name: Unrecorded, When: "what is wrong cannot be put on record, though the store answers", Severity: Page, For: time.Minute, Local: true,
 		find: func(*overview.Snapshot, float64, func(string, gauge, *Alert)) {}},
 	{Name: storeSlow, When: "a commit takes as many milliseconds on average", Severity: Page, For: 2 * time.Minute, Threshold: slowCommit, Unit: Number, find: ofStore(findStoreSlow)},
+	{Name: storeUnread, When: "the store does not answer a question, so that what goes by it is not known", Severity: Ticket, For: time.Minute, find: ofStore(findStoreUnread)},
 	{Name: cellAway, When: "another cell does not answer, or has another map; a ticket if it owns no keys and is asked for none", Severity: Page, For: time.Minute, find: findCellAway},
 	{Name: secretRotated, When: "nearly all of the last 20 requests to a source are not authentic, and none was since", Severity: Page, find: ofSources(findSecretRotated)},
 	{Name: clockOff, When: "the same, because of the times in them", Severity: Page, find: ofSources(findClockOff)},
@@ -123,6 +125,47 @@ var rules = []Rule{
 	{Name: oneAgain, When: "one event came so many times in an hour", Severity: Info, Threshold: manyCopies, Unit: Number, find: ofSources(findOneAgain)},
 	{Name: probing, When: "so many requests in an hour are not authentic, beside some that are", Severity: Info, Threshold: latestRequests, Unit: Number, find: ofSources(findProbing)},
 	{Name: secretUnused, When: "one of several secrets verified nothing for seven days, while another one did", Severity: Info, find: ofSources(findSecretUnused)},
+}
+
+// needs are the parts of a snapshot that rules go by. Without one of them a rule is blind: it may find nothing, whatever holds.
+var needs = map[string][]string{
+	secretRotated:     {overview.PartMinutes},
+	clockOff:          {overview.PartMinutes},
+	failing:           {overview.PartDestinations},
+	blocked:           {overview.PartDestinations, overview.PartOpen, overview.PartFailures},
+	poison:            {overview.PartOpen, overview.PartFailures, overview.PartMinutes},
+	Paused:            {overview.PartDestinations},
+	FirstAttemptsFail: {overview.PartDestinations, overview.PartMinutes, overview.PartHours},
+	sendersRefused:    {overview.PartMinutes},
+	effectsDoubled:    {overview.PartReconciliations},
+	died:              {overview.PartOpen},
+	backlogOld:        {overview.PartOpen},
+	conflict:          {overview.PartMinutes},
+	cameAgain:         {overview.PartMinutes, overview.PartHours},
+	silent:            {overview.PartMinutes, overview.PartHours, overview.PartLast},
+	unrouted:          {overview.PartMinutes, overview.PartHours},
+	neverArrived:      {overview.PartMissing},
+	reconcileLate:     {overview.PartMarks},
+	secretEnds:        {overview.PartMinutes, overview.PartHours},
+	storeFull:         {overview.PartRows, overview.PartHours},
+	oneAgain:          {overview.PartMinutes},
+	probing:           {overview.PartMinutes},
+	secretUnused:      {overview.PartMinutes, overview.PartHours},
+}
+
+// unread reports whether the store did not answer one of the parts.
+func unread(s *overview.Snapshot, parts ...string) bool {
+	return slices.ContainsFunc(s.Parts, func(p overview.Part) bool { return p.Unanswered() && slices.Contains(parts, p.Name) })
+}
+
+// Blind returns the rules that are on and blind: that they find nothing does not say that nothing is wrong.
+func (c Settings) Blind(s *overview.Snapshot) (blind []Rule) {
+	for _, r := range c.Rules() {
+		if unread(s, needs[r.Name]...) {
+			blind = append(blind, r)
+		}
+	}
+	return blind
 }
 
 // Rules returns all rules.

@@ -48,6 +48,9 @@ func (c Settings) Stand(s *overview.Snapshot) []Standing {
 		if worst.format != "" {
 			to.Now, to.Share = worst.String(), worst.share
 		}
+		if !to.Holds && unread(s, needs[r.Name]...) {
+			to.Subject, to.Now, to.Share = "", "not known: the store does not answer", 0
+		}
 		all = append(all, to)
 	}
 	return all

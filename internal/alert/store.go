@@ -57,6 +57,34 @@ func findStoreSlow(s *overview.Snapshot, at float64) (gauge, *Alert) {
 		Headline: fmt.Sprintf("The store is slow: a commit takes %.0f ms on average.", s.Store.CommitMS)}
 }
 
+func findStoreUnread(s *overview.Snapshot, _ float64) (gauge, *Alert) {
+	if s.Store.Away != nil {
+		return gaugeOf(0, "not known while it is away"), nil
+	}
+	var parts []string
+	since := s.At
+	for i := range s.Parts {
+		if p := &s.Parts[i]; p.Unanswered() {
+			parts = append(parts, strings.TrimSuffix(fmt.Sprintf("%s (%s)", p.Name, strings.TrimSuffix(p.Error, ".")), " ()"))
+			if last := latest(p.Read, s.Since); last.Before(since) {
+				since = last
+			}
+		}
+	}
+	if len(parts) == 0 {
+		return gaugeOf(0, "it answers"), nil
+	}
+	var blind []string
+	for rule, of := range needs {
+		if unread(s, of...) {
+			blind = append(blind, rule)
+		}
+	}
+	slices.Sort(blind)
+	return gaugeOf(1, "no answer for %s", span(s.At.Sub(since))), &Alert{Severity: Ticket, Since: since, Count: int64(len(parts)), Action: askDoctor,
+		Headline: fmt.Sprintf("The store does not answer what it is asked for: %s. Nobody knows what these rules would find: %s.", strings.Join(parts, ", "), strings.Join(blind, ", "))}
+}
+
 func findSendersRefused(s *overview.Snapshot, _ float64) (gauge, *Alert) {
 	var ours int64
 	for i := range s.Sources {

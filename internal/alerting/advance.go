@@ -40,6 +40,7 @@ const ahead = Every
 type evaluation struct {
 	Policy
 	rules     []alert.Rule // that are on
+	blind     []alert.Rule // those of them of which nobody knows whether they hold
 	now       time.Time
 	name      string // of the installation
 	gateway   string
@@ -49,7 +50,8 @@ type evaluation struct {
 	changes   journal.AlertChanges
 }
 
-// advance moves all alerts of the book by what holds now.
+// advance moves all alerts of the book by what holds now. What fires goes on while nobody knows whether it holds: that a rule
+// which is blind finds nothing is no end. Gateways that see what this one does not see the end.
 func (e *evaluation) advance(holds []alert.Alert) {
 	seen := map[journal.AlertID]bool{}
 	for i := range holds {
@@ -60,7 +62,7 @@ func (e *evaluation) advance(holds []alert.Alert) {
 		}
 	}
 	for i := range e.book.Alerts {
-		if a := &e.book.Alerts[i]; !seen[a.AlertID] {
+		if a := &e.book.Alerts[i]; !seen[a.AlertID] && !(a.State == journal.AlertFiring && named(e.blind, a.Rule) != nil) {
 			e.miss(a)
 		}
 	}
@@ -102,6 +104,28 @@ func attend(a, elsewhere *journal.Alert) bool {
 	return true
 }
 
+// saying is what an alert says, and since when it is less severe than somebody was told. Zero: it is not.
+type saying struct {
+	alert.Alert
+	Eased time.Time `json:"eased,omitzero"`
+}
+
+// eased returns since when an alert is less severe than somebody was told, which it was since a time or, if that is zero, was not.
+// What a pause hides is not less severe for that.
+func (e *evaluation) eased(a *journal.Alert, severity alert.Severity, was time.Time) time.Time {
+	switch {
+	case a.State != journal.AlertFiring || a.Told.IsZero():
+		return time.Time{}
+	case severity == alert.Info:
+		return was
+	case !toldAs(a)[0].Above(severity):
+		return time.Time{}
+	case was.IsZero():
+		return e.now
+	}
+	return was
+}
+
 // hold moves an alert that holds.
 func (e *evaluation) hold(id journal.AlertID, says *alert.Alert) {
 	a := journal.Alert{AlertID: id, State: journal.AlertResolved}
@@ -109,7 +133,10 @@ func (e *evaluation) hold(id journal.AlertID, says *alert.Alert) {
 		a = *known
 	}
 	stale := e.now.Sub(a.Seen) >= rewrite
-	body, err := json.Marshal(says)
+	var was saying
+	_ = json.Unmarshal(a.Body, &was) // what cannot be read says nothing
+	is := saying{*says, e.eased(&a, says.Severity, was.Eased)}
+	body, err := json.Marshal(is)
 	if err != nil {
 		body = a.Body // an alert is made of texts and numbers, which can always be written
 	}
@@ -128,8 +155,14 @@ func (e *evaluation) hold(id journal.AlertID, says *alert.Alert) {
 		a.Transition++
 		e.record(&a, journal.AlertFired, says.Headline)
 	}
-	if a.State == journal.AlertFiring && e.tellLasting(&a, says) {
-		moved = true
+	if a.State == journal.AlertFiring {
+		// For a moment two gateways may see different things.
+		worse := is.Eased.IsZero() && !was.Eased.IsZero() && e.now.Sub(was.Eased) >= orDefault(e.KeepFiring, DefaultKeepFiring)
+		moved = e.tellLasting(&a, says, worse) || moved
+		if worse && a.AckBy != "" { // it is hidden, or was told not long ago: it is told later, as what nobody acknowledged
+			e.record(&a, journal.AlertEscalated, says.Headline+release(&a))
+			moved = true
+		}
 	}
 	if moved || stale {
 		e.changes.Put = append(e.changes.Put, a)
@@ -149,14 +182,32 @@ func (e *evaluation) hides(cause string, severity alert.Severity) bool {
 
 // lasts is how long an alert of a rule holds before it fires.
 func (e *evaluation) lasts(rule string) time.Duration {
-	if i := slices.IndexFunc(e.rules, func(r alert.Rule) bool { return r.Name == rule }); i >= 0 {
-		return e.rules[i].For
+	if r := named(e.rules, rule); r != nil {
+		return r.For
 	}
 	return 0
 }
 
-// tellLasting tells of an alert that fires, if it is time to, and reports whether it did.
-func (e *evaluation) tellLasting(a *journal.Alert, says *alert.Alert) bool {
+// named returns the rule of a name, or nil.
+func named(rules []alert.Rule, name string) *alert.Rule {
+	if i := slices.IndexFunc(rules, func(r alert.Rule) bool { return r.Name == name }); i >= 0 {
+		return &rules[i]
+	}
+	return nil
+}
+
+// release ends an acknowledgement, which is of something less severe, and returns what is on record of that.
+func release(a *journal.Alert) (text string) {
+	if a.AckBy != "" {
+		text = " (no longer acknowledged by " + a.AckBy + ")"
+	}
+	a.AckBy, a.AckReason, a.AckAt = "", "", time.Time{}
+	return text
+}
+
+// tellLasting tells of an alert that fires, if it is time to, and reports whether it did. Worse says that it is as severe again as
+// somebody was told, after it had eased.
+func (e *evaluation) tellLasting(a *journal.Alert, says *alert.Alert, worse bool) bool {
 	severity := alert.Severity(a.Severity)
 	if severity == alert.Info || a.Cause != "" || e.book.Silenced(a.AlertID, e.now) != nil {
 		return false
@@ -165,13 +216,13 @@ func (e *evaluation) tellLasting(a *journal.Alert, says *alert.Alert) bool {
 	if severity == alert.Page {
 		repeat = orDefault(e.RepeatPage, DefaultRepeatPage)
 	}
-	state, first := Firing, a.Told.IsZero()
+	state, first, long := Firing, a.Told.IsZero(), e.now.Sub(a.Told) >= repeat
 	event := journal.AlertEvent("")
 	switch {
 	case first:
-	case severity.Above(toldAs(a)[0]):
+	case severity.Above(toldAs(a)[0]), worse && long:
 		event = journal.AlertEscalated
-	case a.AckBy == "" && e.now.Sub(a.Told) >= repeat:
+	case a.AckBy == "" && long:
 		state, event = Repeat, journal.AlertRepeated
 	default:
 		return false
@@ -183,9 +234,8 @@ func (e *evaluation) tellLasting(a *journal.Alert, says *alert.Alert) bool {
 	if !first {
 		a.Transition++
 		text := says.Headline
-		if event == journal.AlertEscalated && a.AckBy != "" {
-			text += " (no longer acknowledged by " + a.AckBy + ")"
-			a.AckBy, a.AckReason, a.AckAt = "", "", time.Time{}
+		if event == journal.AlertEscalated {
+			text += release(a)
 		}
 		e.record(a, event, text)
 	}

@@ -151,7 +151,7 @@ func (a *Alerting) Evaluate(caller context.Context) {
 		}
 	}
 	if len(local) == 0 { // a store that is away is not asked
-		if a.failing.err = a.move(ctx, set, now, others); a.failing.err == nil {
+		if a.failing.err = a.move(ctx, set, now, others, set.Rules.Blind(s)); a.failing.err == nil {
 			a.failing.since = time.Time{}
 		} else if a.failing.since.IsZero() {
 			a.failing.since = now
@@ -194,7 +194,7 @@ func (a *Alerting) evaluation(set *Settings, now time.Time) evaluation {
 }
 
 // move has the store move the alerts that are not local, and take what happened to those that are.
-func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds []alert.Alert) error {
+func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds []alert.Alert, blind []alert.Rule) error {
 	was, err := a.local.Alerts(ctx)
 	if err != nil {
 		return err
@@ -208,6 +208,7 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 	_, err = a.opt.Store.ChangeAlerts(ctx, false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
 		a.silences, a.attended = slices.Clone(b.Silences), attended(b)
 		e := a.evaluation(&set, now)
+		e.blind = blind
 		e.correct(b)
 		whole := *b
 		b.Alerts = slices.DeleteFunc(slices.Clone(b.Alerts), func(a journal.Alert) bool { return isLocal[a.Rule] })
@@ -270,6 +271,9 @@ func (e *evaluation) takeOver(book, local *journal.AlertBook, happened []journal
 		}
 		if known != nil && (same && (known.State == a.State || a.State == journal.AlertFiring) || !same && a.Fired.Before(known.Fired)) {
 			continue
+		}
+		if known != nil { // what waits to be told of it has that number at most
+			a.Transition = max(a.Transition, known.Transition)
 		}
 		e.changes.Put = append(e.changes.Put, a)
 		if same && known.AckBy != "" {

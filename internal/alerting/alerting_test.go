@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -254,6 +255,123 @@ func TestRepeatsEscalationAndAcknowledgement(t *testing.T) {
 	w.snapshot.Destinations[0].Hour.Dead = 20
 	w.pass(DefaultRepeatPage + 2*Every)
 	w.messages(7) // worse, and again
+}
+
+// Who acknowledged a page that then fell to a ticket knows nothing of another cause that makes it a page again: it is told, and is
+// not acknowledged any more. To and fro is quiet for as long as between two times that a page is told.
+func TestAcknowledgedPageThatEasedPagesAgain(t *testing.T) {
+	w := newWorld(t, 2)
+	id := journal.AlertID{Rule: "died", Subject: "ledger"}
+	lately := func(dead int64, d time.Duration) {
+		w.Helper()
+		w.dead(500, "ledger")
+		w.snapshot.Destinations[0].Hour.Dead = dead
+		w.pass(d)
+	}
+	acknowledge := func() {
+		w.Helper()
+		if err := w.gateways[0].Desk().Acknowledge(t.Context(), id, "ada", "I look at it"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lately(11, time.Minute)
+	acknowledge()
+	lately(0, DefaultRepeatTicket)
+	lately(11, Every)
+	w.told("firing died/ledger", "firing died/ledger")
+	if last := w.ops.got[1].Notifications[0]; last.Severity != alert.Page {
+		t.Errorf("it is a page again: %+v", last)
+	}
+	if a := w.state("died", "ledger", journal.AlertFiring); a.AckBy != "" {
+		t.Errorf("it is acknowledged still: %+v", a)
+	}
+	h, err := w.store.AlertHistory(t.Context(), journal.AlertFilter{Events: []journal.AlertEvent{journal.AlertEscalated}}, 0, 9)
+	if err != nil || len(h) != 1 || !strings.HasSuffix(h[0].Text, "(no longer acknowledged by ada)") {
+		t.Errorf("on record: %+v, %v", h, err)
+	}
+	// A moment as a ticket ends nothing, and what comes soon after it was told waits for its time.
+	acknowledge()
+	for range 10 {
+		lately(0, DefaultKeepFiring-Every)
+		lately(11, DefaultKeepFiring-Every)
+	}
+	if a := w.state("died", "ledger", journal.AlertFiring); a.AckBy != "ada" {
+		t.Errorf("to and fro ended it: %+v", a)
+	}
+	w.messages(2)
+	lately(0, time.Hour)
+	lately(11, Every)
+	w.messages(2)
+	if a := w.state("died", "ledger", journal.AlertFiring); a.AckBy != "" {
+		t.Errorf("it is acknowledged still: %+v", a)
+	}
+	lately(11, DefaultRepeatPage)
+	w.messages(3)
+}
+
+// That nobody knows whether something is wrong is no end of it: it goes on to fire, and who acknowledged it still does. It ends when
+// the store answers again and it is over, or where another gateway knows.
+func TestABlindGatewayEndsNothing(t *testing.T) {
+	w := newWorld(t, 1)
+	g := w.gateways[0]
+	var beats atomic.Int64
+	g.opt.Healthy = func(context.Context) { beats.Add(1) }
+	w.dead(1, "ledger")
+	w.snapshot.Sources = []overview.SourceState{{Name: "orders", Hour: overview.Intake{Conflicts: 3}}}
+	w.pass(time.Minute)
+	w.told("firing conflict/orders", "firing died/ledger")
+	if err := g.Desk().Acknowledge(t.Context(), journal.AlertID{Rule: "died", Subject: "ledger"}, "ada", "I look at it"); err != nil {
+		t.Fatal(err)
+	}
+	// It was restarted, and counts nothing for as long as the store is too slow for that.
+	w.dead(0)
+	w.snapshot.Sources = nil
+	w.snapshot.Parts = []overview.Part{{Name: overview.PartOpen, Error: "timeout"}, {Name: overview.PartMinutes, Read: w.now}}
+	g.running.Wait()
+	beats.Store(0)
+	w.pass(DefaultKeepFiring + Every)
+	g.running.Wait()
+	w.told("firing conflict/orders", "firing died/ledger", "firing store_unread/", "resolved conflict/orders")
+	if a := w.state("died", "ledger", journal.AlertFiring); a.AckBy != "ada" {
+		t.Errorf("it is not acknowledged any more: %+v", a)
+	}
+	if n := beats.Load(); n > 0 {
+		t.Errorf("it said %d times that all is well", n)
+	}
+	w.snapshot.Parts[0] = overview.Part{Name: overview.PartOpen, Read: w.now}
+	w.pass(Every)
+	g.running.Wait()
+	w.state("died", "ledger", journal.AlertResolved)
+	if beats.Load() == 0 {
+		t.Error("it does not say that all is well")
+	}
+	// One that sees ends what another one is blind for.
+	w.dead(1, "ledger")
+	w.pass(Every)
+	w.state("died", "ledger", journal.AlertFiring)
+	w.dead(0)
+	w.snapshot.Parts[0].Error = "timeout"
+	seeing := w.gateway("seeing")
+	seeing.opt.Snapshot = func(context.Context) (*overview.Snapshot, error) { return &overview.Snapshot{At: w.now}, nil }
+	w.gateways = append(w.gateways, seeing)
+	w.pass(DefaultKeepFiring + Every)
+	w.state("died", "ledger", journal.AlertResolved)
+}
+
+// What was pending when the store ceased to answer has to hold anew, for as long as it has to.
+func TestWhatIsPendingIsNotKeptByBlindness(t *testing.T) {
+	w := newWorld(t, 1)
+	w.settings.Rules = alert.Settings{"died": {For: ptr(time.Minute)}}
+	w.dead(1, "ledger")
+	w.pass(30 * time.Second)
+	w.dead(0)
+	w.snapshot.Parts = []overview.Part{{Name: overview.PartOpen, Error: "timeout"}}
+	w.pass(lapse + Every)
+	w.state("died", "ledger", journal.AlertResolved)
+	w.dead(1, "ledger")
+	w.snapshot.Parts = nil
+	w.pass(30 * time.Second)
+	w.state("died", "ledger", journal.AlertPending)
 }
 
 // How long an alert goes on, and when it is told again, is as it is configured.
@@ -581,6 +699,30 @@ func TestWhatIsNotToldOutlivesTheRecord(t *testing.T) {
 	w.told("firing died/ledger")
 }
 
+// An alert whose end could not be told yet keeps its numbers, however short the time is for which things are on record: that it
+// fires anew is told, and not that it is over.
+func TestWhatIsNotToldKeepsItsNumbers(t *testing.T) {
+	w := newWorld(t, 1)
+	w.settings.Keep = time.Minute
+	w.ops.down = errors.New("503")
+	w.dead(1, "ledger")
+	w.pass(Every)
+	w.dead(0)
+	w.pass(3 * time.Hour)
+	w.state("died", "ledger", journal.AlertResolved)
+	w.dead(1, "ledger")
+	w.pass(Every)
+	w.ops.down = nil
+	w.pass(mostWait)
+	w.told("firing died/ledger")
+	w.dead(0)
+	w.pass(2 * housework)
+	w.told("firing died/ledger", "resolved died/ledger")
+	if book, err := w.store.Alerts(t.Context()); err != nil || len(book.Alerts) != 0 {
+		t.Errorf("what was told is remembered: %+v, %v", book, err)
+	}
+}
+
 // An address that is taken out of the configuration and put back later is told how things are, and not how they were; what waits
 // for one that stays away goes in the end.
 func TestAddressTakenOutAndPutBack(t *testing.T) {
@@ -784,6 +926,9 @@ func TestHeartbeatIsSilent(t *testing.T) {
 		{"there is a ticket", func() { w.dead(1, "ledger") }, 1},
 		{"something pages", func() { w.dead(40, "ledger"); w.snapshot.Destinations[0].Hour.Dead = 40 }, 0},
 		{"it is over", func() { w.dead(0) }, 1},
+		{"nobody knows what failed, which is no page", func() { w.snapshot.Parts = []overview.Part{{Name: overview.PartFailures, Error: "timeout"}} }, 1},
+		{"nobody knows what is open, which may page", func() { w.snapshot.Parts[0].Name = overview.PartOpen }, 0},
+		{"everybody knows", func() { w.snapshot.Parts[0] = overview.Part{Name: overview.PartOpen, Read: began} }, 1},
 		{"nothing can be put on record", func() { w.store = away{errors.New("permission denied")} }, 0},
 		{"it can", func() { w.store = store }, 1},
 		{"the store is away", func() { w.snapshot.Store.Away = &overview.Trouble{Since: w.now, Error: "gone"} }, 0},

@@ -48,16 +48,6 @@ func (v nowView) Fears() []fear {
 	return []fear{{"Are senders refused?", v.Verdict.Refused}, {"Is anything lost?", v.Verdict.Lost}, {"Is anything doubled?", v.Verdict.Doubled}}
 }
 
-// Old returns what is shown that is older than a minute, or was never read.
-func (v nowView) Old() (old []overview.Part) {
-	for _, p := range v.Parts {
-		if v.At.Sub(p.Read) > time.Minute {
-			old = append(old, p)
-		}
-	}
-	return old
-}
-
 // Alerts are those of the verdict, each followed by what follows from it.
 func (v nowView) Alerts() (ranked []alert.Alert) {
 	consequences := map[string][]alert.Alert{}

@@ -60,14 +60,19 @@ func (m *AlertMemory) ChangeAlerts(ctx context.Context, try bool, change func(*A
 	}
 	for _, n := range c.Notices {
 		m.notices = slices.DeleteFunc(m.notices, func(o Notice) bool { return !o.Leased && o.outdatedBy(n) })
-		m.notices = append(m.notices, n)
+		if i := m.notices.find(&n); i >= 0 {
+			n.Token = m.notices[i].Token
+			m.notices[i] = n
+		} else {
+			m.notices = append(m.notices, n)
+		}
 	}
 	m.audits = append(m.audits, c.Audits...)
 	m.audits = m.audits[max(0, len(m.audits)-maxAudits):]
+	m.notices = slices.DeleteFunc(m.notices, func(n Notice) bool { return n.Since.Before(c.Abandon) })
 	if !c.Forget.IsZero() {
 		m.forget(c.Forget)
 	}
-	m.notices = slices.DeleteFunc(m.notices, func(n Notice) bool { return n.Since.Before(c.Abandon) })
 	return true, nil
 }
 
@@ -88,7 +93,10 @@ func (m *AlertMemory) TakeAudits(taken []Audit) {
 func (m *AlertMemory) forget(before time.Time) {
 	m.records = slices.DeleteFunc(m.records, func(r AlertRecord) bool { return r.At.Before(before) })
 	m.book.Silences = slices.DeleteFunc(m.book.Silences, func(s Silence) bool { return s.Until.Before(before) })
-	m.book.Alerts = slices.DeleteFunc(m.book.Alerts, func(a Alert) bool { return a.State == AlertResolved && a.Since.Before(before) })
+	m.book.Alerts = slices.DeleteFunc(m.book.Alerts, func(a Alert) bool {
+		waits := slices.ContainsFunc(m.notices, func(n Notice) bool { return n.AlertID == a.AlertID })
+		return a.State == AlertResolved && a.Since.Before(before) && !waits
+	})
 }
 
 func (m *AlertMemory) write(r AlertRecord) {
@@ -164,9 +172,7 @@ func (m *AlertMemory) FinishNotices(ctx context.Context, outcomes []NoticeOutcom
 
 // put has one notice stand in the place of another, nil: none.
 func (m *AlertMemory) put(old Notice, left *Notice) {
-	i := slices.IndexFunc(m.notices, func(n Notice) bool {
-		return n.Address == old.Address && n.AlertID == old.AlertID && n.Transition == old.Transition
-	})
+	i := m.notices.find(&old)
 	if i < 0 {
 		return
 	}

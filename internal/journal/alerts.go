@@ -19,6 +19,7 @@ type Alerter interface {
 	//
 	// A notice for an address takes the place of those that still wait for it with an earlier [Notice.Transition] of the same
 	// alert, unless somebody is sending them: who could not be told for an hour is told how it stands, and not what happened meanwhile.
+	// One with the same number takes its place in any case; what came of the other is recorded nowhere.
 	ChangeAlerts(ctx context.Context, try bool, change func(*AlertBook) (*AlertChanges, error)) (changed bool, err error)
 
 	// Alerts returns what is remembered.
@@ -141,7 +142,7 @@ type AlertChanges struct {
 	// Audits are what operators did.
 	Audits []Audit
 	// Forget, unless it is zero, deletes records that are older, alerts that are resolved since before it, and silences that
-	// ran out before it. What waits to be told stays.
+	// ran out before it. What waits to be told stays, and so does its alert: numbers that began again would be taken for old.
 	Forget time.Time
 	// Abandon, unless it is zero, deletes notices that were decided before it. It is for those to addresses that are not
 	// there any more: nobody takes them, and so nobody gives them up.

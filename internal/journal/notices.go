@@ -42,6 +42,13 @@ func (all Notices) Take(now, lease time.Time, limit int) (taken, gone Notices) {
 	return taken, gone
 }
 
+// find returns the place of the notice that tells the address of the same, or -1.
+func (all Notices) find(of *Notice) int {
+	return slices.IndexFunc(all, func(n Notice) bool {
+		return n.Address == of.Address && n.AlertID == of.AlertID && n.Transition == of.Transition
+	})
+}
+
 // busy reports whether somebody sends a notice of this alert to this address, or may.
 func (all Notices) busy(n *Notice, now time.Time) bool {
 	return slices.ContainsFunc(all, func(o Notice) bool {

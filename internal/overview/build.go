@@ -121,6 +121,9 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 	if v.opt.Cells != nil {
 		s.Cells = append(s.Cells, v.opt.Cells()...)
 	}
+	if slices.ContainsFunc(v.opt.Sources(), isExpected) {
+		s.Parts = append(s.Parts, v.before.tell())
+	}
 	if v.opt.Reconciled != nil {
 		s.Parts = append(s.Parts, v.reconciled.tell())
 	}
@@ -173,6 +176,9 @@ func (v *Overview) withThisHour(c *counts, now time.Time) []tally.Point {
 	}
 	return past
 }
+
+// isExpected reports whether it is said within what time something of a source is expected.
+func isExpected(o SourceState) bool { return o.ExpectEvery > 0 }
 
 // isCompared reports whether the gateways compare a source with its sender's list.
 func isCompared(o SourceState) bool { return o.Compared != nil }

@@ -14,17 +14,20 @@ import (
 
 const (
 	fresh       = time.Second            // for so long a snapshot is shown to all who ask
-	askTime     = 2 * time.Second        // for one question
+	askTime     = 2 * time.Second        // for one question, and that the others wait for one that takes longer
+	longTime    = 30 * time.Second       // for a question that reads much, which goes on beside the others
+	leisure     = 5                      // times as long as its answer took such a question is not put again
 	waitTime    = 250 * time.Millisecond // that somebody waits who can be shown the snapshot before
 	openEvery   = 5 * time.Second        // between two counts of the open deliveries, which read all of them
 	failEvery   = 5 * time.Second        // between two looks at what failed
 	statsEvery  = time.Minute            // between two looks at how large the store is, and at what reconciliations found
 	minuteEvery = tally.Every            // between two looks at the counts of minutes, as often as there are new ones
 	hourEvery   = 5 * time.Minute        // between two looks at those of hours
+	againEvery  = 30 * time.Second       // at most between a question that was not answered and the same again
 	commitSpan  = 10 * time.Second       // over which commits are averaged at least
 )
 
-// Records is what is read of the journal's store.
+// Records is what is read of the journal's store. Its methods are called by several goroutines at a time.
 type Records interface {
 	Open(ctx context.Context) ([]journal.OpenCount, error)
 	Tallies(ctx context.Context, q tally.Query) ([]tally.Point, error)
@@ -47,7 +50,7 @@ type Upkeep struct {
 var ErrFull = errors.New("the queue is full")
 
 // Options are what an [Overview] stands on. All are needed unless it is said otherwise. Functions are called by one
-// goroutine at a time.
+// goroutine at a time, but for Records.
 type Options struct {
 	// Fleet returns the destinations without their open deliveries. It must be cheap, however many are open.
 	Fleet   func(context.Context) (fleet.DestinationList, error)
@@ -118,25 +121,89 @@ type commitSample struct {
 
 // part is what a question was answered last.
 type part[T any] struct {
-	name  string
-	value T
-	read  time.Time // when there was an answer
-	asked time.Time // when it was asked for, which may have failed since
-	err   error
+	name   string
+	value  T
+	read   time.Time // when it was asked for what was answered
+	asked  time.Time // when it was asked for, which may have failed since
+	err    error
+	rest   time.Duration  // since asked, before it is asked for again
+	coming chan answer[T] // of a question that takes longer than the others wait; nil: there is none
 }
 
-// refresh asks unless that was done a moment ago, with or without success: a question that the store cannot answer must
-// not keep it busy. No question takes the time of another one.
+// answer is what came of a question, and how long it took.
+type answer[T any] struct {
+	value T
+	err   error
+	took  time.Duration
+}
+
+// errComing says why a part is not there yet.
+var errComing = errors.New("the store takes its time to answer; the answer is waited for")
+
+// due reports whether a question is to be put: not if that was done a moment ago, with or without success. One that the store
+// cannot answer must not keep it busy, and one that failed by chance is not to be missing for as long as an answer is good.
+func (p *part[T]) due(now time.Time, every time.Duration) bool {
+	if p.err != nil {
+		every = min(every, againEvery)
+	}
+	age := now.Sub(p.asked)
+	return p.asked.IsZero() || age < 0 || age >= max(every, p.rest)
+}
+
+// take keeps an answer. After a failure what was known before stays.
+func (p *part[T]) take(a answer[T]) {
+	if p.err = a.err; a.err == nil {
+		p.value, p.read = a.value, p.asked
+	}
+}
+
+// refresh puts a question if it is due. It takes no time of other ones.
 func (p *part[T]) refresh(ctx context.Context, now time.Time, every time.Duration, ask func(context.Context) (T, error)) {
-	if age := now.Sub(p.asked); !p.asked.IsZero() && age >= 0 && age < every {
+	if !p.due(now, every) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	p.asked = now
 	value, err := ask(ctx)
-	if p.err = err; err == nil {
-		p.value, p.read = value, now
+	p.take(answer[T]{value: value, err: err})
+}
+
+// refreshLarge is refresh for a question that reads more the more there is, such as a count of all that is open after an outage:
+// what takes longest is wanted most then. One that is not answered in the time of the others goes on beside them, and a later
+// snapshot has its answer. What it asks of must be the store alone.
+func (p *part[T]) refreshLarge(v *Overview, now time.Time, every time.Duration, ask func(context.Context) (T, error)) {
+	if p.coming != nil {
+		select {
+		case a := <-p.coming:
+			p.coming, p.rest = nil, leisure*a.took
+			p.take(a)
+		default:
+			return
+		}
+	}
+	if !p.due(now, every) {
+		return
+	}
+	coming := make(chan answer[T], 1)
+	p.asked = now
+	v.asking.Go(func() {
+		ctx, cancel := context.WithTimeout(v.ctx, longTime)
+		defer cancel()
+		began := time.Now()
+		value, err := ask(ctx)
+		coming <- answer[T]{value, err, time.Since(began)}
+	})
+	late := time.NewTimer(askTime)
+	defer late.Stop()
+	select {
+	case a := <-coming:
+		p.rest = 0
+		p.take(a)
+	case <-late.C:
+		if p.coming = coming; p.read.IsZero() {
+			p.err = errComing
+		}
 	}
 }
 
@@ -153,9 +220,9 @@ func New(o Options) *Overview {
 	v := &Overview{opt: o}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	v.began = o.Now()
-	v.fleet.name, v.open.name, v.stats.name = "destinations", "open", "rows"
-	v.failures.name, v.minutes.name, v.hours.name, v.reconciled.name = "failures", "minutes", "hours", "reconciliations"
-	v.marks.name, v.missing.name = "marks", "never arrived"
+	v.fleet.name, v.open.name, v.stats.name, v.failures.name = PartDestinations, PartOpen, PartRows, PartFailures
+	v.minutes.name, v.hours.name, v.before.name = PartMinutes, PartHours, PartLast
+	v.reconciled.name, v.marks.name, v.missing.name = PartReconciliations, PartMarks, PartMissing
 	return v
 }
 
@@ -235,8 +302,8 @@ func (v *Overview) lastBefore(ctx context.Context, now time.Time) (map[string]ti
 	return last, nil
 }
 
-// ask puts the questions whose answers are too old, one after the other, so that they take one connection of the store. It
-// is away if it takes nothing and does not answer the cheapest of them either: then it is not asked the others. A question
+// ask puts the questions whose answers are too old, one after the other, so that those which are soon answered take one
+// connection of the store. It is away if it takes nothing and does not answer the cheapest of them either: then it is not asked the others. A question
 // that it is only slow to answer makes that part old.
 func (v *Overview) ask(ctx context.Context, now time.Time) {
 	err := v.opt.Ready()
@@ -251,17 +318,17 @@ func (v *Overview) ask(ctx context.Context, now time.Time) {
 	} else {
 		v.full, v.unwritable = nil, trouble(v.unwritable, err, now)
 	}
-	v.open.refresh(ctx, now, openEvery, v.opt.Records.Open)
+	v.open.refreshLarge(v, now, openEvery, v.opt.Records.Open)
 	v.joined = v.fleet.value.WithOpen(v.open.value)
-	v.stats.refresh(ctx, now, statsEvery, v.opt.Records.Stats)
-	v.minutes.refresh(ctx, now, minuteEvery, func(ctx context.Context) ([]tally.Point, error) {
+	v.stats.refreshLarge(v, now, statsEvery, v.opt.Records.Stats)
+	v.minutes.refreshLarge(v, now, minuteEvery, func(ctx context.Context) ([]tally.Point, error) {
 		return v.opt.Records.Tallies(ctx, minutesOf(now))
 	})
 	every := hourEvery
 	if !v.hours.asked.Truncate(time.Hour).Equal(now.Truncate(time.Hour)) {
 		every = 0 // the hour before is complete
 	}
-	v.hours.refresh(ctx, now, every, func(ctx context.Context) ([]tally.Point, error) {
+	v.hours.refreshLarge(v, now, every, func(ctx context.Context) ([]tally.Point, error) {
 		return v.opt.Records.Tallies(ctx, tally.Query{From: now.Add(-weeks).Truncate(time.Hour), Until: now.Add(time.Hour), Step: time.Hour, Whats: hourly})
 	})
 	if v.hours.err == nil { // what had something lately is known

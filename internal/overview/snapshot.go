@@ -30,6 +30,34 @@ type Part struct {
 	Error string    `json:"error,omitempty" doc:"Why it could not be read since."`
 }
 
+// The names of parts.
+const (
+	PartDestinations    = "destinations"    // who is delivered to, and how that goes
+	PartOpen            = "open"            // what is open
+	PartRows            = "rows"            // how large the store is
+	PartFailures        = "failures"        // what failed
+	PartMinutes         = "minutes"         // what was counted in the last ones
+	PartHours           = "hours"           // in those of four weeks
+	PartLast            = "last events"     // before them, of sources of which something is expected
+	PartReconciliations = "reconciliations" // what hookonce reconcile effects found
+	PartMarks           = "marks"           // how far sources were compared with their senders' lists
+	PartMissing         = "never arrived"   // what senders list and nobody has
+)
+
+// Unanswered reports whether the store did not answer when it was last asked for the part, or never did.
+func (p *Part) Unanswered() bool { return p.Error != "" || p.Read.IsZero() }
+
+// Old returns the parts that are older than they are meant to be: what the store did not answer and, while it is away and is not
+// asked, all that was read more than a minute ago.
+func (s Snapshot) Old() (old []Part) {
+	for _, p := range s.Parts {
+		if p.Unanswered() || s.Store.Away != nil && s.At.Sub(p.Read) > time.Minute {
+			old = append(old, p)
+		}
+	}
+	return old
+}
+
 // CellState is how another cell stands.
 type CellState struct {
 	Name  string `json:"name"`

@@ -248,6 +248,42 @@ var alertCases = []testCase{
 		c.same("what nobody will be told", c.book().Waiting, map[string]int{"ops2": 1})
 		c.same("history", c.alertHistory(journal.AlertFilter{}, 0, 9), []string{"died/ fired 2"})
 	}},
+	{"an alert is not forgotten while somebody is still to be told of it", func(c *suite) {
+		id := journal.AlertID{Rule: "died", Subject: "a"}
+		c.changeAlerts(&journal.AlertChanges{
+			Put:     []journal.Alert{{AlertID: id, State: journal.AlertResolved, Transition: 2, Since: c.now, Body: []byte{}}},
+			Notices: []journal.Notice{c.notice("ops", "died", "a", 2)},
+		})
+		c.pass(time.Hour)
+		c.changeAlerts(&journal.AlertChanges{Forget: c.now})
+		if a := c.book().Find(id); a == nil || a.Transition != 2 {
+			c.Fatalf("it is remembered as %+v", a)
+		}
+		taken := c.takeNotices("ops", 9, "died/a#2")
+		c.finishNotices(true, journal.NoticeOutcome{Notice: taken[0], At: c.now})
+		c.changeAlerts(&journal.AlertChanges{Forget: c.now})
+		c.same("alerts", len(c.book().Alerts), 0)
+	}},
+	{"a notice takes the place of one with its number, also of one that is being sent", func(c *suite) {
+		c.changeAlerts(&journal.AlertChanges{Notices: []journal.Notice{c.notice("ops", "died", "a", 2)}})
+		put := func(body string) {
+			again := c.notice("ops", "died", "a", 2)
+			again.Body = []byte(body)
+			c.changeAlerts(&journal.AlertChanges{Notices: []journal.Notice{again}})
+		}
+		put("second")
+		sent := c.takeNotices("ops", 9, "died/a#2")
+		c.same("sent", string(sent[0].Body), "second")
+		put("third")
+		c.same("waiting", c.book().Waiting, map[string]int{"ops": 1})
+		c.finishNotices(false, journal.NoticeOutcome{Notice: sent[0], At: c.now})
+		next := c.takeNotices("ops", 9, "died/a#2")
+		c.same("sent next", string(next[0].Body), "third")
+		c.same("tries", next[0].Tries, 1)
+		c.finishNotices(false, journal.NoticeOutcome{Notice: sent[0], At: c.now})
+		c.finishNotices(true, journal.NoticeOutcome{Notice: next[0], At: c.now})
+		c.same("waiting", len(c.book().Waiting), 0)
+	}},
 	{"of what could not be told the first, second, fourth try are on record, and the last", func(c *suite) {
 		c.changeAlerts(&journal.AlertChanges{Notices: []journal.Notice{c.notice("ops", "died", "a", 1)}})
 		for range 5 {

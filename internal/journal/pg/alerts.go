@@ -108,6 +108,11 @@ const putAlertSQL = `INSERT INTO {{.}}alerts (rule, subject, state, severity, tr
 const recordAlertSQL = `INSERT INTO {{.}}alert_records (rule, subject, at, event, transition, severity, text, done_by)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 
+const putNoticeSQL = `INSERT INTO {{.}}alert_notices (address, rule, subject, transition, due_at, leased, since, tries, token, body)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+	ON CONFLICT (address, rule, subject, transition) DO UPDATE SET due_at = excluded.due_at, leased = excluded.leased,
+		since = excluded.since, tries = excluded.tries, body = excluded.body`
+
 // changeAlerts writes what changed.
 func (s *Store) changeAlerts(ctx context.Context, tx pgx.Tx, c *journal.AlertChanges) error {
 	exec := func(text string, args ...any) error {
@@ -142,8 +147,7 @@ func (s *Store) changeAlerts(ctx context.Context, tx pgx.Tx, c *journal.AlertCha
 			n.Address, n.Rule, n.Subject, n.Transition); err != nil {
 			return err
 		}
-		if err := exec(`INSERT INTO {{.}}alert_notices (address, rule, subject, transition, due_at, leased, since, tries, token, body)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		if err := exec(putNoticeSQL,
 			n.Address, n.Rule, n.Subject, n.Transition, n.Due, n.Leased, n.Since, n.Tries, n.Token, content(n.Body)); err != nil {
 			return err
 		}
@@ -173,7 +177,8 @@ func (s *Store) changeAlerts(ctx context.Context, tx pgx.Tx, c *journal.AlertCha
 var forgetAlerts = []string{
 	`DELETE FROM {{.}}alert_records WHERE at < $1`,
 	`DELETE FROM {{.}}alert_silences WHERE until < $1`,
-	`DELETE FROM {{.}}alerts WHERE state = 'resolved' AND since < $1`,
+	`DELETE FROM {{.}}alerts a WHERE state = 'resolved' AND since < $1
+		AND NOT EXISTS (SELECT FROM {{.}}alert_notices n WHERE n.rule = a.rule AND n.subject = a.subject)`,
 }
 
 func (s *Store) recordAlert(ctx context.Context, tx pgx.Tx, r *journal.AlertRecord) error {

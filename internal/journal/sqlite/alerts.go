@@ -40,6 +40,11 @@ const putAlertSQL = `INSERT OR REPLACE INTO {{.}}alerts (rule, subject, state, s
 const recordAlertSQL = `INSERT INTO {{.}}alert_records (rule, subject, at, event, transition, severity, text, done_by)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
+const putNoticeSQL = `INSERT INTO {{.}}alert_notices (address, rule, subject, transition, due_at, leased, since, tries, token, body)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (address, rule, subject, transition) DO UPDATE SET due_at = excluded.due_at, leased = excluded.leased,
+		since = excluded.since, tries = excluded.tries, body = excluded.body`
+
 // changeAlerts writes what changed.
 func (s *Store) changeAlerts(w *writer, c *journal.AlertChanges) error {
 	exec := func(text string, args ...any) error {
@@ -72,8 +77,7 @@ func (s *Store) changeAlerts(w *writer, c *journal.AlertChanges) error {
 			n.Address, n.Rule, n.Subject, n.Transition); err != nil {
 			return err
 		}
-		if err := exec(`INSERT INTO {{.}}alert_notices (address, rule, subject, transition, due_at, leased, since, tries, token, body)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, n.Address, n.Rule, n.Subject, n.Transition, n.Due.UnixMicro(), number(n.Leased),
+		if err := exec(putNoticeSQL, n.Address, n.Rule, n.Subject, n.Transition, n.Due.UnixMicro(), number(n.Leased),
 			n.Since.UnixMicro(), int64(n.Tries), n.Token, content(n.Body)); err != nil {
 			return err
 		}
@@ -103,7 +107,8 @@ func (s *Store) changeAlerts(w *writer, c *journal.AlertChanges) error {
 var forgetAlerts = []string{
 	`DELETE FROM {{.}}alert_records WHERE at < ?`,
 	`DELETE FROM {{.}}alert_silences WHERE until < ?`,
-	`DELETE FROM {{.}}alerts WHERE state = 'resolved' AND since < ?`,
+	`DELETE FROM {{.}}alerts AS a WHERE state = 'resolved' AND since < ?
+		AND NOT EXISTS (SELECT 1 FROM {{.}}alert_notices n WHERE n.rule = a.rule AND n.subject = a.subject)`,
 }
 
 func (s *Store) silence(w *writer, n *journal.Silence) error {
