@@ -20,7 +20,7 @@ import (
 )
 
 // errPages is why the exit status is 1 although all was told.
-var errPages = errors.New("something pages")
+var errPages = errors.New("something pages, or nobody knows")
 
 func newStatusCommand(w *env) *cobra.Command {
 	var admin adminFlags
@@ -31,7 +31,8 @@ func newStatusCommand(w *env) *cobra.Command {
 		Long: `Status asks a running gateway how all stands, and says what is wrong: in a sentence first, with the next step
 below it. It costs the gateway next to nothing, and is answered while its store is away.
 
-The exit status is 0 if nothing pages, 1 if something does, and 2 if the gateway cannot be asked.
+The exit status is 0 if nothing pages, 1 if something does or if the store did not answer all that a page
+goes by, and 2 if the gateway cannot be asked.
 
 With --ready it asks one thing, as a health check of a container does: would a sender be answered with 2xx now? It
 needs no token, waits for 5s at most, and exits with 0 if so, and with 1 if not or if nobody answers. Over
@@ -128,6 +129,16 @@ func printStatus(w *env, o *api.Overview) error {
 		}
 		fmt.Fprintf(w.out, "\n%s: %s%s\n  %s: %s\n", a.Severity, clean(a.Headline), clean(follows), clean(a.Action.Label),
 			clean(cmp.Or(a.Action.Command, a.Action.Place)))
+	}
+	for _, p := range o.Old() {
+		read := "as of " + p.Read.Format("2006-01-02 15:04:05Z")
+		if p.Read.IsZero() {
+			read = "could not be read yet"
+		}
+		fmt.Fprintf(w.out, "\n%s: %s%s", clean(p.Name), read, clean(strings.TrimSuffix(" ("+p.Error+")", " ()")))
+	}
+	if len(o.Old()) > 0 {
+		fmt.Fprintln(w.out)
 	}
 	n := &o.Numbers
 	_, err := fmt.Fprintf(w.out, "\nIn the last 24 hours %d events were new, %d came again, and %d of %d first attempts failed.\nThe journal has about %d events; yesterday %d were stored and %d deleted.\n",

@@ -80,6 +80,21 @@ func TestStatusReadyOverTLS(t *testing.T) {
 	}
 }
 
+// What the store did not answer is said, with how old is what is shown of it.
+func TestStatusNamesWhatIsOld(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"verdict":{"headline":"The store does not answer"},"at":"2026-11-22T12:30:00Z","parts":[{"name":"rows","read":"2026-11-22T12:29:00Z"},
+			{"name":"open","error":"counting open work: timeout\u001b"},{"name":"hours","read":"2026-11-22T12:04:00Z","error":"timeout"},{"name":"marks"}]}`)
+	}))
+	defer server.Close()
+	var out, log bytes.Buffer
+	status := execute(&env{args: []string{"hookonce", "status", "--admin", server.URL}, out: &out, err: &log})
+	want := "\n\nopen: could not be read yet (counting open work: timeout\uFFFD)\nhours: as of 2026-11-22 12:04:00Z (timeout)\nmarks: could not be read yet\n\nIn the last 24 hours"
+	if status != exitFailure || !strings.Contains(out.String(), want) || strings.Contains(out.String(), "rows") {
+		t.Errorf("exit status %d, %s%s", status, &out, &log)
+	}
+}
+
 // The exit status of status says whether something pages, and whether the gateway could be asked at all.
 func TestStatusExit(t *testing.T) {
 	for answer, want := range map[string]int{

@@ -135,6 +135,13 @@ func TestRules(t *testing.T) {
 		{storeUnwritable, Page, func(s *snapshot) { s.Store.Unwritable = &overview.Trouble{Since: now, Error: "read-only"} }, func(*snapshot) {}, "read-only", "doctor"},
 		{storeSlow, Page, func(s *snapshot) { s.Store.CommitMS = slowCommit }, func(s *snapshot) { s.Store.CommitMS = slowCommit - 1 }, "250 ms", "doctor"},
 		{storeSlow, Page, func(s *snapshot) { s.Store.CommitMS, s.Store.Commits = 900, slowCommits }, func(s *snapshot) { s.Store.CommitMS, s.Store.Commits = 900, slowCommits-1 }, "900 ms", "doctor"},
+		{storeUnread, Ticket, func(s *snapshot) {
+			s.Parts = []overview.Part{{Name: overview.PartOpen, Read: ago(time.Minute), Error: "counting open work: timeout."}, {Name: overview.PartMarks}}
+		}, func(s *snapshot) { s.Parts = []overview.Part{{Name: overview.PartOpen, Read: ago(time.Hour)}} },
+			"open (counting open work: timeout), marks. Blind for that: backlog_old, died, group_blocked, reconcile_late, type_fails.", "doctor"},
+		{storeUnread, Ticket, func(s *snapshot) { s.Parts = []overview.Part{{Name: overview.PartRows, Error: "timeout"}} }, func(s *snapshot) {
+			s.Parts, s.Store.Away = []overview.Part{{Name: overview.PartOpen}}, &overview.Trouble{Since: now, Error: "connection refused"}
+		}, "rows (timeout). Blind for that: store_full.", "doctor"},
 		{cellAway, Page, func(s *snapshot) {
 			s.Cells = []overview.CellState{{Name: "eu"}, {Name: "us", Error: "connection refused"}}
 		},

@@ -28,16 +28,27 @@ func TestAnswers(t *testing.T) {
 		yes  bool
 		says string
 	}{
-		"nobody is refused":      {func(*snapshot) {}, refused, false, "No: senders are answered."},
-		"a secret was changed":   {unverified("signature_mismatch"), refused, true, "requests to orders are not accepted as authentic"},
-		"a clock is off":         {unverified("timestamp_old"), refused, true, "requests to orders are not accepted as authentic"},
-		"the store is away":      {func(s *snapshot) { s.Store.Away = &overview.Trouble{Since: now} }, refused, true, "senders are answered 503"},
-		"the queue is full":      {func(s *snapshot) { s.Store.Full = &overview.Trouble{Since: now} }, refused, true, "senders are answered 503"},
-		"nothing is lost":        {func(*snapshot) {}, lost, false, "No: all that was acknowledged is stored."},
-		"deliveries are dead":    {func(s *snapshot) { s.Destinations[0].Dead = 3 }, lost, false, "3 deliveries are given up: they are kept"},
-		"events never arrived":   {source(func(o *overview.SourceState) { o.NeverArrived = &overview.Lost{Count: 2, Beyond: 1} }), lost, false, "3 events that senders made never arrived"},
-		"events are in memory":   {func(s *snapshot) { s.Store.Unrecorded = 4 }, lost, false, "4 events were delivered past the store, and are in memory alone"},
-		"two of them":            {func(s *snapshot) { s.Destinations[0].Dead, s.Store.Unrecorded = 1, 4 }, lost, false, "in memory alone until it is back; 1 delivery is given up: they"},
+		"nobody is refused":    {func(*snapshot) {}, refused, false, "No: senders are answered."},
+		"a secret was changed": {unverified("signature_mismatch"), refused, true, "requests to orders are not accepted as authentic"},
+		"a clock is off":       {unverified("timestamp_old"), refused, true, "requests to orders are not accepted as authentic"},
+		"the store is away":    {func(s *snapshot) { s.Store.Away = &overview.Trouble{Since: now} }, refused, true, "senders are answered 503"},
+		"the queue is full":    {func(s *snapshot) { s.Store.Full = &overview.Trouble{Since: now} }, refused, true, "senders are answered 503"},
+		"nothing is lost":      {func(*snapshot) {}, lost, false, "No: all that was acknowledged is stored."},
+		"deliveries are dead":  {func(s *snapshot) { s.Destinations[0].Dead = 3 }, lost, false, "3 deliveries are given up: they are kept"},
+		"events never arrived": {source(func(o *overview.SourceState) { o.NeverArrived = &overview.Lost{Count: 2, Beyond: 1} }), lost, false, "3 events that senders made never arrived"},
+		"events are in memory": {func(s *snapshot) { s.Store.Unrecorded = 4 }, lost, false, "4 events were delivered past the store, and are in memory alone"},
+		"two of them":          {func(s *snapshot) { s.Destinations[0].Dead, s.Store.Unrecorded = 1, 4 }, lost, false, "in memory alone until it is back; 1 delivery is given up: they"},
+		"nobody counts the dead": {func(s *snapshot) {
+			s.Parts = []overview.Part{{Name: overview.PartOpen, Error: "timeout"}, {Name: overview.PartMissing}}
+		}, lost, false,
+			"No, but the store does not say what is given up by now and what never arrived."},
+		"nobody counts, the store is away": {func(s *snapshot) {
+			s.Parts, s.Store.Away = []overview.Part{{Name: overview.PartOpen}}, &overview.Trouble{Since: now}
+		}, lost, false,
+			"what was not acknowledged is with its senders"},
+		"nobody counts refusals": {func(s *snapshot) { s.Parts = []overview.Part{{Name: overview.PartMinutes}} }, refused, false, "No, as far as this gateway knows"},
+		"nobody reads what was doubled": {func(s *snapshot) { s.Parts = []overview.Part{{Name: overview.PartReconciliations, Error: "timeout"}} }, doubled, false,
+			"Not known: the store does not say what hookonce reconcile effects found."},
 		"senders were refused":   {source(func(o *overview.SourceState) { o.Hour.Ours = 1 }), lost, false, "what was not acknowledged is with its senders"},
 		"nothing can be written": {func(s *snapshot) { s.Store.Unwritable = &overview.Trouble{Since: now} }, lost, false, "what was not acknowledged is with its senders"},
 		"copies came":            {source(func(o *overview.SourceState) { o.Hour.Copies = 2 }), doubled, false, "No: 2 copies were recognised"},

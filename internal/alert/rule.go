@@ -142,7 +142,7 @@ var needs = map[string][]string{
 	backlogOld:        {overview.PartOpen},
 	conflict:          {overview.PartMinutes},
 	cameAgain:         {overview.PartMinutes, overview.PartHours},
-	silent:            {overview.PartMinutes, overview.PartHours, overview.PartLast},
+	silent:            {overview.PartHours, overview.PartLast},
 	unrouted:          {overview.PartMinutes, overview.PartHours},
 	neverArrived:      {overview.PartMissing},
 	reconcileLate:     {overview.PartMarks},
@@ -150,7 +150,7 @@ var needs = map[string][]string{
 	storeFull:         {overview.PartRows, overview.PartHours},
 	oneAgain:          {overview.PartMinutes},
 	probing:           {overview.PartMinutes},
-	secretUnused:      {overview.PartMinutes, overview.PartHours},
+	secretUnused:      {overview.PartHours},
 }
 
 // unread reports whether the store did not answer one of the parts.

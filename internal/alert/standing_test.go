@@ -30,7 +30,7 @@ func TestStandings(t *testing.T) {
 	}
 	want := map[string]string{
 		storeAway: ` "it answers" 0`, storeUnwritable: ` "it can be written to" 0`, Unrecorded: ` "" 0`, storeSlow: ` "12 ms on average of the last 40" 0.0492`,
-		cellAway:      ` "there are no other cells" 0`,
+		storeUnread: ` "it answers" 0`, cellAway: ` "there are no other cells" 0`,
 		secretRotated: `orders "3 of the last 40 are not authentic" 0`, clockOff: `orders "2 of the last 40 are out of time" 0.0833`,
 		failing: `ledger "healthy" 0`, blocked: `ledger "nothing waits so" 0`, poison: `ledger "1 of type refund" 0.5`, Paused: `ledger "for 6h" 0.25`,
 		FirstAttemptsFail: `ledger "0.3 % of 1000 in the last hour" 0`, sendersRefused: ` "0 answers 503 in five minutes" 0`,

@@ -82,7 +82,7 @@ func findStoreUnread(s *overview.Snapshot, _ float64) (gauge, *Alert) {
 	}
 	slices.Sort(blind)
 	return gaugeOf(1, "no answer for %s", span(s.At.Sub(since))), &Alert{Severity: Ticket, Since: since, Count: int64(len(parts)), Action: askDoctor,
-		Headline: fmt.Sprintf("The store does not answer what it is asked for: %s. Nobody knows what these rules would find: %s.", strings.Join(parts, ", "), strings.Join(blind, ", "))}
+		Headline: fmt.Sprintf("Not known, because the store does not answer: %s. Blind for that: %s.", strings.Join(parts, ", "), strings.Join(blind, ", "))}
 }
 
 func findSendersRefused(s *overview.Snapshot, _ float64) (gauge, *Alert) {

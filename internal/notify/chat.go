@@ -23,11 +23,11 @@ import (
 // chat sends over what package shoutrrr knows: chats, and services that push to telephones.
 type chat struct{ address string }
 
-// chats are its services that are used, and whether they show a title apart from the text. What is left out: smtp, pagerduty
-// and telegram, which are ours; logger, which nobody reads; hangouts, which is googlechat.
+// chats are its services that are used, and whether they show a title apart from the text. What is left out: smtp,
+// pagerduty, opsgenie and telegram, which are ours; logger, which nobody reads; hangouts, which is googlechat.
 var chats = map[string]bool{
 	"bark": true, "discord": true, "generic": false, "gotify": true, "googlechat": false, "ifttt": false, "join": true, "lark": true, "matrix": false,
-	"mattermost": false, "notifiarr": false, "ntfy": true, "opsgenie": true, "pushbullet": true, "pushover": true, "rocketchat": false, "signal": false,
+	"mattermost": false, "notifiarr": false, "ntfy": true, "pushbullet": true, "pushover": true, "rocketchat": false, "signal": false,
 	"slack": true, "teams": true, "wecom": false, "zulip": false,
 }
 
@@ -152,9 +152,6 @@ func (c *chat) send(_ context.Context, m *Message) (string, error) {
 	}
 	if limit, ok := limits[scheme]; ok {
 		text = abridge(text, limit, m.Link)
-	}
-	if scheme == "opsgenie" && len(m.Alerts) == 1 {
-		params["alias"] = dedupKey(m.Alerts[0].Fingerprint)
 	}
 	return "", service.Send(text, &params)
 }

@@ -49,7 +49,7 @@ type Message struct {
 	Link string
 	// At is when the message was made.
 	At time.Time
-	// Alerts are what it is about, for programs. A pager has an incident for each.
+	// Alerts are what it is about, for programs. PagerDuty and Opsgenie have an incident for each.
 	Alerts []Alert
 }
 
@@ -91,7 +91,7 @@ type Config struct {
 
 // Options are what all channels have in common. They go out by these ways, except for chats, whose library has ways of its own.
 type Options struct {
-	// Transport carries requests to webhooks, PagerDuty and the heartbeat.
+	// Transport carries requests to webhooks, PagerDuty, Opsgenie, Telegram and the heartbeat.
 	Transport http.RoundTripper
 	// Dial connects to mail servers.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -145,6 +145,9 @@ func New(c Config, o Options) (all []*Channel, err error) {
 	case "pagerduty":
 		senders = make([]sender, 1)
 		senders[0], err = newPager(u, o)
+	case "opsgenie":
+		senders = make([]sender, 1)
+		senders[0], err = newOpsgenie(u, o)
 	case "telegram":
 		senders, err = newTelegram(u, o)
 	default:
@@ -219,7 +222,7 @@ func (c *Channel) try(ctx context.Context, m *Message) (answer string, err error
 
 // Schemes returns the schemes of all addresses, sorted.
 func Schemes() []string {
-	return slices.Sorted(slices.Values(slices.Concat([]string{"http", "https", "pagerduty", "smtp", "smtps", "telegram"}, chatSchemes())))
+	return slices.Sorted(slices.Values(slices.Concat([]string{"http", "https", "opsgenie", "pagerduty", "smtp", "smtps", "telegram"}, chatSchemes())))
 }
 
 // Check says whether messages can be sent to an address, signed with the secrets, without sending any, and what to write instead:
@@ -227,6 +230,7 @@ func Schemes() []string {
 //	https://host/path                          a webhook, which is signed and so needs secrets
 //	smtp://user:password@host:587?from=a@b.c&to=d@e.f,g@h.i
 //	pagerduty://events.pagerduty.com/KEY       an integration of PagerDuty's Events API v2
+//	opsgenie://api.opsgenie.com/KEY            an integration of Opsgenie's Alert API
 //	telegram://TOKEN@telegram?chats=ID,ID
 //	slack://..., discord://..., and so on      a chat, in the form that package shoutrrr gives it
 //
@@ -257,6 +261,8 @@ func Check(address string, secrets []string) error {
 		_, err = readMail(u)
 	case scheme == "pagerduty":
 		_, _, err = readPager(u)
+	case scheme == "opsgenie":
+		_, _, err = readOpsgenie(u)
 	case scheme == "telegram":
 		_, _, err = readTelegram(u)
 	case !slices.Contains(chatSchemes(), scheme):

@@ -147,6 +147,71 @@ func TestPagerHasAnIncidentForEachAlert(t *testing.T) {
 	}
 }
 
+// Opsgenie has one alert for each alert, whose alias is the same from the beginning to the end, and which is closed when it is
+// over: to open it once more would page. What it would refuse is shortened.
+func TestOpsgenieHasAnAlertForEachAlert(t *testing.T) {
+	type request struct {
+		path string
+		body map[string]any
+	}
+	var mu sync.Mutex
+	var asked []request
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got := request{path: r.URL.String()}
+		if err := json.NewDecoder(r.Body).Decode(&got.body); err != nil || r.Method != http.MethodPost || r.Header.Get("Authorization") != "GenieKey fake-key-of-opsgenie" {
+			t.Errorf("%s %s, %v, %v", r.Method, r.URL, r.Header, err)
+		}
+		mu.Lock()
+		asked = append(asked, got)
+		mu.Unlock()
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, `{"result":"Request will be processed","took":0.1,"requestId":"f"}`)
+	}))
+	defer server.Close()
+	c := channel(t, strings.Replace(server.URL, "https", "opsgenie", 1)+"/fake-key-of-opsgenie?priority=P2&tags=payments&alias=one", server.Client().Transport)
+	send := func(state notify.State, fingerprints ...string) []request {
+		t.Helper()
+		m := message()
+		m.State, m.Alerts, m.Text, asked = state, nil, m.Text+strings.Repeat("~", 20_000), nil
+		for _, f := range fingerprints {
+			m.Alerts = append(m.Alerts, notify.Alert{Fingerprint: f, Subject: "ledger", Severity: "page", State: state, Headline: "it fails" + strings.Repeat("é", 100)})
+		}
+		if _, err := c.Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(asked, func(a, b request) int {
+			return strings.Compare(fmt.Sprint(a.body["alias"]), fmt.Sprint(b.body["alias"]))
+		})
+		return asked
+	}
+	opened := send(notify.Firing, "failing/ledger", "failing/mail")
+	if len(opened) != 2 || opened[0].path != "/v2/alerts" || opened[1].path != "/v2/alerts" || opened[0].body["alias"] == opened[1].body["alias"] {
+		t.Fatalf("two alerts are %v", opened)
+	}
+	body := opened[0].body
+	if text := body["description"].(string); body["priority"] != "P2" || fmt.Sprint(body["tags"]) != "[payments]" || body["source"] != "hookonce" || body["entity"] != "ledger" ||
+		len(body["message"].(string)) > 130 || len(text) > 15_000 || !strings.HasSuffix(text, "\nhttps://hooks.internal/") {
+		t.Errorf("it is opened as %v", body)
+	}
+	again := send(notify.Repeat, "failing/ledger")
+	alias, _ := again[0].body["alias"].(string)
+	if alias != opened[0].body["alias"] && alias != opened[1].body["alias"] {
+		t.Errorf("told again, it has the alias %q", alias)
+	}
+	closed := send(notify.Resolved, "failing/ledger")
+	if len(closed) != 1 || closed[0].path != "/v2/alerts/"+alias+"/close?identifierType=alias" || closed[0].body["alias"] != nil || closed[0].body["message"] != nil {
+		t.Errorf("that it is over is told by %v", closed)
+	}
+	var paths []string
+	for _, r := range send(notify.Test, "test/oncall") {
+		paths = append(paths, r.path)
+	}
+	slices.Sort(paths)
+	if len(paths) != 2 || paths[0] != "/v2/alerts" || !strings.HasSuffix(paths[1], "/close?identifierType=alias") {
+		t.Errorf("a test asks for %v", paths)
+	}
+}
+
 // What PagerDuty would refuse, so that nobody is paged, is shortened: a headline, and a fingerprint, which still tells alerts apart.
 // A page alone is critical.
 func TestPagerTakesAllOfIt(t *testing.T) {

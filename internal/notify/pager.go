@@ -85,39 +85,14 @@ const (
 	maxDedupKey = 255
 )
 
-// maxPosts is how many incidents of a message are posted at a time: as many as a message has one after the other could take longer
-// than there is time for all of it.
-const maxPosts = 8
-
 func (p *pager) send(ctx context.Context, m *Message) (answer string, err error) {
-	answer, err = p.post(ctx, m, m.Alerts)
-	if err == nil && m.State == Test { // an incident that nobody has to close
-		closed := slices.Clone(m.Alerts)
-		for i := range closed {
-			closed[i].State = Resolved
+	return tellEach(ctx, m, func(ctx context.Context, a *Alert) (string, error) {
+		body, err := json.Marshal(p.incident(m, a))
+		if err != nil {
+			return "", err
 		}
-		answer, err = p.post(ctx, m, closed)
-	}
-	return answer, err
-}
-
-// post posts an incident for each alert, and returns what was said to the first. If one fails the others are given up: all are
-// posted again later, and what was taken already is the same incident.
-func (p *pager) post(ctx context.Context, m *Message, alerts []Alert) (string, error) {
-	answers := make([]string, len(alerts)+1)
-	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(maxPosts)
-	for i := range alerts {
-		all.Go(func() error {
-			body, err := json.Marshal(p.incident(m, &alerts[i]))
-			if err == nil {
-				answers[i], err = post(ctx, p.opt, p.url, body, nil)
-			}
-			return err
-		})
-	}
-	err := all.Wait()
-	return answers[0], err
+		return post(ctx, p.opt, p.url, body, nil)
+	})
 }
 
 func (p *pager) incident(m *Message, a *Alert) incident {
@@ -161,6 +136,37 @@ func dedupKey(fingerprint string) string {
 		return "hookonce:" + hex.EncodeToString(sum[:])
 	}
 	return key
+}
+
+// maxPosts is how many alerts of a message are told at a time by requests of their own: as many as a message has one after the other
+// could take longer than there is time for all of it.
+const maxPosts = 8
+
+// tellEach tells of each alert of a message by itself, and returns what was said to the first. If one fails the others are given
+// up: all are told again later, and what was taken already is the same incident. What a test opens is closed, so that nobody has to.
+func tellEach(ctx context.Context, m *Message, tell func(context.Context, *Alert) (string, error)) (answer string, err error) {
+	each := func(alerts []Alert) (string, error) {
+		answers := make([]string, len(alerts)+1)
+		all, ctx := errgroup.WithContext(ctx)
+		all.SetLimit(maxPosts)
+		for i := range alerts {
+			all.Go(func() (err error) {
+				answers[i], err = tell(ctx, &alerts[i])
+				return err
+			})
+		}
+		err := all.Wait()
+		return answers[0], err
+	}
+	answer, err = each(m.Alerts)
+	if err == nil && m.State == Test {
+		closed := slices.Clone(m.Alerts)
+		for i := range closed {
+			closed[i].State = Resolved
+		}
+		answer, err = each(closed)
+	}
+	return answer, err
 }
 
 // opaque returns a key in a form that a header and a mail can carry, whatever it is made of.

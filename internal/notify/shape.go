@@ -12,7 +12,7 @@ var shapes = map[string]string{
 	"googlechat": "googlechat://chat.googleapis.com/v1/spaces/SPACE/messages?key=KEY&token=TOKEN", "ifttt": "ifttt://KEY/?events=EVENT",
 	"join": "join://:KEY@join/?devices=DEVICE", "lark": "lark://open.larksuite.com/TOKEN?secret=SECRET", "matrix": "matrix://:TOKEN@HOST/?rooms=ROOM",
 	"mattermost": "mattermost://USER@HOST/TOKEN/CHANNEL", "notifiarr": "notifiarr://KEY?channel=ID", "ntfy": "ntfy://USER:PASSWORD@HOST/TOPIC",
-	"opsgenie": "opsgenie://api.opsgenie.com/KEY", "pushbullet": "pushbullet://TOKEN", "pushover": "pushover://:TOKEN@USER",
+	"pushbullet": "pushbullet://TOKEN", "pushover": "pushover://:TOKEN@USER",
 	"rocketchat": "rocketchat://HOST/A/B", "signal": "signal://USER:PASSWORD@HOST/+FROM/+TO", "slack": "slack://hook:A-B-C@webhook",
 	"teams": "teams://GROUP@TENANT/ID/OWNER/EXTRA?host=ORGANIZATION.webhook.office.com", "wecom": "wecom://KEY",
 	"zulip": "zulip://BOT:KEY@HOST?stream=STREAM&topic=TOPIC",

@@ -21,7 +21,11 @@ type store struct {
 	away      atomic.Bool
 	hangs     atomic.Bool
 	hour      []tally.Point
-	slow      map[string]int // questions that are never answered in time, and how often they were asked
+
+	mu    sync.Mutex
+	slow  map[string]int           // questions that are not answered in time, and how often they were asked
+	took  map[string]time.Duration // until they are answered all the same; none: never
+	fails map[string]int           // how often questions still fail at once
 }
 
 var errGone = errors.New("connection refused")
@@ -40,12 +44,32 @@ func (s *store) ask(ctx context.Context) error {
 
 // askFor is ask, for one question of those that may be slow.
 func (s *store) askFor(ctx context.Context, what string) error {
-	if n, is := s.slow[what]; is {
+	s.mu.Lock()
+	n, is := s.slow[what]
+	if is {
 		s.slow[what] = n + 1
-		<-ctx.Done()
+	}
+	took, fails := s.took[what], s.fails[what] > 0
+	if fails {
+		s.fails[what]--
+	}
+	s.mu.Unlock()
+	switch {
+	case fails:
+		return errGone
+	case !is:
+		return s.ask(ctx)
+	}
+	var answered <-chan time.Time
+	if took > 0 {
+		answered = time.After(took)
+	}
+	select {
+	case <-answered:
+		return nil
+	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return s.ask(ctx)
 }
 
 func (s *store) Open(ctx context.Context) ([]journal.OpenCount, error) {
@@ -245,10 +269,85 @@ func TestSlowQuestions(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 			synctest.Wait()
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if n, most := s.slow[c.slow], int(time.Since(began)/c.every)+1; n == 0 || n > most {
 				t.Errorf("%s was asked for %d times in a minute, want at most %d", c.slow, n, most)
 			}
 		})
+	}
+}
+
+// What takes longer to answer than the others wait is answered all the same, and nobody waits for it; it does not keep the store
+// busy, and what was read before is shown meanwhile.
+func TestSlowAnswersCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 8 * time.Second
+		s := store{slow: map[string]int{"open": 0}, took: map[string]time.Duration{"open": takes}}
+		v := newOverview(&s)
+		defer v.Close()
+		open := func(got *Snapshot) *Part {
+			return &got.Parts[slices.IndexFunc(got.Parts, func(p Part) bool { return p.Name == PartOpen })]
+		}
+		first, err := v.Snapshot(t.Context())
+		if err != nil || !open(first).Unanswered() || len(first.Old()) != 1 || len(first.Destinations) != 1 || first.Store.Events != 7 {
+			t.Fatalf("at first: %+v, %v", first, err)
+		}
+		time.Sleep(takes)
+		const long = 10 * time.Minute
+		for began := time.Now(); time.Since(began) < long; time.Sleep(1500 * time.Millisecond) {
+			asked := time.Now()
+			got, err := v.Snapshot(t.Context())
+			if err != nil || open(got).Unanswered() || len(got.Old()) > 0 || len(got.Destinations) != 2 || got.Destinations[1].Backlog != 5 {
+				t.Fatalf("after %v: %+v, %v", time.Since(began), got, err)
+			}
+			if took := time.Since(asked); took > 300*time.Millisecond {
+				t.Errorf("it took %v", took)
+			}
+			if age := got.At.Sub(open(got).Read); age < 0 || age > (leisure+1)*takes+openEvery {
+				t.Errorf("it says that it is %v old", age)
+			}
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n, most := s.slow["open"], int(long/(leisure*takes))+2; n < 3 || n > most {
+			t.Errorf("it was asked for %d times, want at most %d", n, most)
+		}
+	})
+}
+
+// What failed by chance is asked for again soon, and not only when an answer would be too old.
+func TestFailuresAreAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store{fails: map[string]int{"hours": 1}}
+		v := newOverview(&s)
+		defer v.Close()
+		for _, want := range []int{1, 0} {
+			got, err := v.Snapshot(t.Context())
+			if err != nil || len(got.Old()) != want {
+				t.Errorf("%+v, %v; want %d that are old", got.Old(), err, want)
+			}
+			time.Sleep(againEvery)
+		}
+	})
+}
+
+// While the store is away all that was read before the last minute is old; else what it does not answer is.
+func TestOldParts(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	s := Snapshot{At: now, Parts: []Part{{Name: "hours", Read: now.Add(-4 * time.Minute)}, {Name: "open", Read: now.Add(-time.Minute), Error: "timeout"}, {Name: "rows", Read: now.Add(-time.Minute)}, {Name: "marks"}}}
+	for name, c := range map[string]struct {
+		away *Trouble
+		want []string
+	}{"it answers": {nil, []string{"open", "marks"}}, "it is away": {&Trouble{Since: now}, []string{"hours", "open", "marks"}}} {
+		s.Store.Away = c.away
+		var got []string
+		for _, p := range s.Old() {
+			got = append(got, p.Name)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: old are %q, want %q", name, got, c.want)
+		}
 	}
 }
 

@@ -39,6 +39,9 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 	"store_slow": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
 		s.Store.CommitMS = 812
 	},
+	"store_unread": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
+		s.Parts = []overview.Part{{Name: overview.PartOpen, Read: ago(20 * time.Minute), Error: "counting open work: timeout: context deadline exceeded"}}
+	},
 	"senders_refused": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) { o.Five.Ours = 214 },
 	"secret_rotated": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
 		o.LastVerified, o.FailedSince = ago(21*time.Minute), ago(20*time.Minute)
