@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -172,6 +174,7 @@ const relayNotStarted = "relay: not started"
 // run relays until a signal ends it. In a terminal SIGHUP does so, because it means that the
 // terminal was closed: nobody would see that the relay goes on.
 func (r *relaying) run(ctx context.Context, w *env, cfg *config.Config) error {
+	signal.Ignore(syscall.SIGPIPE) // whoever collects its log may leave
 	var reading chan os.Signal
 	if !isTerminal(w.err) {
 		reading = make(chan os.Signal, 1)

@@ -66,9 +66,7 @@ type gatewaySignals struct {
 // which somebody develops in a terminal: it comes when that is closed, and there is no configuration to read again.
 func followSignals(ctx context.Context, w *env, development bool) (*gatewaySignals, context.Context, func()) {
 	s := &gatewaySignals{}
-	if development {
-		signal.Ignore(syscall.SIGPIPE) // whoever reads its lines may leave
-	}
+	signal.Ignore(syscall.SIGPIPE) // whoever reads its lines, or collects its log, may leave
 	if !development || !isTerminal(w.err) {
 		s.reading = make(chan os.Signal, 1)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/hookonce/hookonce/internal/tally"
 )
 
-// ailing is a store in which there is something for every rule that goes by what a store says, at the times of now. It does not
-// answer one question: at once, or before whoever asks gives up.
+// ailing is a store in which there is something for every rule that goes by what a store says, at
+// the times of now. It does not answer one question: at once, or before whoever asks gives up.
 type ailing struct {
 	now     time.Time
 	without string
@@ -145,8 +145,8 @@ func (s *ailing) look(t *testing.T) *overview.Snapshot {
 	return got
 }
 
-// A rule that finds less without a part of what is known is one that goes by it, and no other one is. So nothing counts as over
-// because nobody could look.
+// A rule that finds less without a part of what is known is one that goes by it, and no other one
+// is. So nothing counts as over because nobody could look.
 func TestNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(30 * time.Minute) // half past: there are minutes of the hour that goes on
@@ -177,7 +177,8 @@ func TestNeeds(t *testing.T) {
 	})
 }
 
-// Where the store is too slow for a question nobody says that all is well, and a ticket says what is not known.
+// Where the store is too slow for a question nobody says that all is well, and a ticket says what
+// is not known.
 func TestASlowQuestionIsNoGoodNews(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		for _, part := range []string{overview.PartOpen, overview.PartMinutes, overview.PartHours, overview.PartRows} {

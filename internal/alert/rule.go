@@ -127,7 +127,8 @@ var rules = []Rule{
 	{Name: secretUnused, When: "one of several secrets verified nothing for seven days, while another one did", Severity: Info, find: ofSources(findSecretUnused)},
 }
 
-// needs are the parts of a snapshot that rules go by. Without one of them a rule is blind: it may find nothing, whatever holds.
+// needs are the parts of a snapshot that rules go by. Without one of them a rule is blind: it may
+// find nothing, whatever holds.
 var needs = map[string][]string{
 	secretRotated:     {overview.PartMinutes},
 	clockOff:          {overview.PartMinutes},
@@ -158,7 +159,8 @@ func unread(s *overview.Snapshot, parts ...string) bool {
 	return slices.ContainsFunc(s.Parts, func(p overview.Part) bool { return p.Unanswered() && slices.Contains(parts, p.Name) })
 }
 
-// Blind returns the rules that are on and blind: that they find nothing does not say that nothing is wrong.
+// Blind returns the rules that are on and blind: that they find nothing does not say that nothing
+// is wrong.
 func (c Settings) Blind(s *overview.Snapshot) (blind []Rule) {
 	for _, r := range c.Rules() {
 		if unread(s, needs[r.Name]...) {

@@ -50,8 +50,9 @@ type evaluation struct {
 	changes   journal.AlertChanges
 }
 
-// advance moves all alerts of the book by what holds now. What fires goes on while nobody knows whether it holds: that a rule
-// which is blind finds nothing is no end. Gateways that see what this one does not see the end.
+// advance moves all alerts of the book by what holds now. What fires goes on while nobody knows
+// whether it holds: that a rule which is blind finds nothing is no end. Gateways that see what this
+// one does not see the end.
 func (e *evaluation) advance(holds []alert.Alert) {
 	seen := map[journal.AlertID]bool{}
 	for i := range holds {
@@ -104,14 +105,15 @@ func attend(a, elsewhere *journal.Alert) bool {
 	return true
 }
 
-// saying is what an alert says, and since when it is less severe than somebody was told. Zero: it is not.
+// saying is what an alert says, and since when it is less severe than somebody was told. Zero: it
+// is not.
 type saying struct {
 	alert.Alert
 	Eased time.Time `json:"eased,omitzero"`
 }
 
-// eased returns since when an alert is less severe than somebody was told, which it was since a time or, if that is zero, was not.
-// What a pause hides is not less severe for that.
+// eased returns since when an alert is less severe than somebody was told, which it was since a
+// time or, if that is zero, was not. What a pause hides is not less severe for that.
 func (e *evaluation) eased(a *journal.Alert, severity alert.Severity, was time.Time) time.Time {
 	switch {
 	case a.State != journal.AlertFiring || a.Told.IsZero():
@@ -196,7 +198,8 @@ func named(rules []alert.Rule, name string) *alert.Rule {
 	return nil
 }
 
-// release ends an acknowledgement, which is of something less severe, and returns what is on record of that.
+// release ends an acknowledgement, which is of something less severe, and returns what is on record
+// of that.
 func release(a *journal.Alert) (text string) {
 	if a.AckBy != "" {
 		text = " (no longer acknowledged by " + a.AckBy + ")"
@@ -205,8 +208,8 @@ func release(a *journal.Alert) (text string) {
 	return text
 }
 
-// tellLasting tells of an alert that fires, if it is time to, and reports whether it did. Worse says that it is as severe again as
-// somebody was told, after it had eased.
+// tellLasting tells of an alert that fires, if it is time to, and reports whether it did. Worse
+// says that it is as severe again as somebody was told, after it had eased.
 func (e *evaluation) tellLasting(a *journal.Alert, says *alert.Alert, worse bool) bool {
 	severity := alert.Severity(a.Severity)
 	if severity == alert.Info || a.Cause != "" || e.book.Silenced(a.AlertID, e.now) != nil {

@@ -257,8 +257,9 @@ func TestRepeatsEscalationAndAcknowledgement(t *testing.T) {
 	w.messages(7) // worse, and again
 }
 
-// Who acknowledged a page that then fell to a ticket knows nothing of another cause that makes it a page again: it is told, and is
-// not acknowledged any more. To and fro is quiet for as long as between two times that a page is told.
+// Who acknowledged a page that then fell to a ticket knows nothing of another cause that makes it a
+// page again: it is told, and is not acknowledged any more. To and fro is quiet for as long as
+// between two times that a page is told.
 func TestAcknowledgedPageThatEasedPagesAgain(t *testing.T) {
 	w := newWorld(t, 2)
 	id := journal.AlertID{Rule: "died", Subject: "ledger"}
@@ -309,8 +310,9 @@ func TestAcknowledgedPageThatEasedPagesAgain(t *testing.T) {
 	w.messages(3)
 }
 
-// That nobody knows whether something is wrong is no end of it: it goes on to fire, and who acknowledged it still does. It ends when
-// the store answers again and it is over, or where another gateway knows.
+// That nobody knows whether something is wrong is no end of it: it goes on to fire, and who
+// acknowledged it still does. It ends when the store answers again and it is over, or where another
+// gateway knows.
 func TestABlindGatewayEndsNothing(t *testing.T) {
 	w := newWorld(t, 1)
 	g := w.gateways[0]
@@ -699,8 +701,8 @@ func TestWhatIsNotToldOutlivesTheRecord(t *testing.T) {
 	w.told("firing died/ledger")
 }
 
-// An alert whose end could not be told yet keeps its numbers, however short the time is for which things are on record: that it
-// fires anew is told, and not that it is over.
+// An alert whose end could not be told yet keeps its numbers, however short the time is for which
+// things are on record: that it fires anew is told, and not that it is over.
 func TestWhatIsNotToldKeepsItsNumbers(t *testing.T) {
 	w := newWorld(t, 1)
 	w.settings.Keep = time.Minute

@@ -102,6 +102,9 @@ type Config struct {
 	File string
 	// Inline are the secrets that stand in File itself, but for what everybody may know.
 	Inline []Inline
+	// SecretFiles are files of their own with secrets and private keys, but for what everybody may
+	// know.
+	SecretFiles []SecretFile
 
 	origin settings.Layer
 }

@@ -62,7 +62,7 @@ func Load(in Input) (*Config, error) {
 	}
 	l.sources(f.sources)
 	if !in.NoSecrets {
-		resolveAll(l.Report, l.cfg, resolver{settings.Resolver{Environ: in.Environ, ReadFile: in.ReadFile}, &l.cfg.Inline})
+		resolveAll(l.Report, l.cfg, resolver{settings.Resolver{Environ: in.Environ, ReadFile: in.ReadFile}, &l.cfg.Inline, &l.cfg.SecretFiles})
 	}
 	develop(l.Report, l.cfg, in)
 	checkAll(l.Report, l.cfg, in)

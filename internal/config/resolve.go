@@ -16,17 +16,33 @@ type Inline struct {
 	At  settings.Place
 }
 
-// resolver reads secrets, and notes those that the file has.
+// SecretFile is a file that holds a secret or a private key, and the setting that names it.
+type SecretFile struct {
+	Name, Key string
+	At        settings.Place
+}
+
+// resolver reads secrets, and notes where those stand that not everybody may have.
 type resolver struct {
 	settings.Resolver
 	inline *[]Inline
+	files  *[]SecretFile
 }
 
-// note remembers a secret that stands in the file.
+// note remembers where a secret stands: in a file of its own, or in that of the configuration.
 func (e resolver) note(s *settings.Secret, at settings.Place, key string) {
-	if at.Line > 0 && s.Reference() != "" && s.String() == settings.Mask && !strings.Contains(s.Reveal(), "PUBLIC KEY-----") {
+	if strings.Contains(s.Reveal(), "PUBLIC KEY-----") {
+		return // which everybody may have
+	}
+	if name, ok := strings.CutPrefix(s.Reference(), "file:"); ok {
+		e.noteFile(name, at, key)
+	} else if at.Line > 0 && s.Reference() != "" && s.String() == settings.Mask {
 		*e.inline = append(*e.inline, Inline{key, at})
 	}
+}
+
+func (e resolver) noteFile(name string, at settings.Place, key string) {
+	*e.files = append(*e.files, SecretFile{name, key, at})
 }
 
 // resolveAll reads the secrets and files that a configuration refers to.
@@ -50,7 +66,7 @@ func resolveAll(r *settings.Report, cfg *Config, e resolver) {
 		}
 		verifier := e
 		if s.publicKeys() {
-			verifier.inline = new([]Inline) // everybody may have them
+			verifier.inline, verifier.files = new([]Inline), new([]SecretFile) // everybody may have them
 		}
 		for j := range s.Secrets {
 			resolveSecret(r, verifier, &s.Secrets[j], s.origin.Element("secrets", j), "secrets")
@@ -88,7 +104,7 @@ func resolveDestination(r *settings.Report, e resolver, d *Destination) {
 	for i := range d.Headers {
 		if err := d.Headers[i].resolve(e); err != nil {
 			r.Fault(d.origin.Element("headers", i), "headers: %s: %v", d.Headers[i].Name, err)
-		} else if d.Headers[i].confidential() {
+		} else if d.Headers[i].confidential() || d.Headers[i].Value.String() != settings.Mask {
 			e.note(&d.Headers[i].Value, d.origin.Element("headers", i), "headers")
 		}
 	}
@@ -111,7 +127,9 @@ func resolveTLS(r *settings.Report, e resolver, t *TLS, prefix string, where fun
 		}
 	}
 	t.pem.cert, haveCert = read("cert", t.Cert)
-	t.pem.key, haveKey = read("key", t.Key)
+	if t.pem.key, haveKey = read("key", t.Key); haveKey {
+		e.noteFile(t.Key, where(prefix+"key"), prefix+"key")
+	}
 	if haveCert && haveKey {
 		pair, err := tls.X509KeyPair(t.pem.cert, t.pem.key)
 		if err != nil {

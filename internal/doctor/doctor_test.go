@@ -2,10 +2,17 @@ package doctor
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,37 +128,98 @@ func TestSecretsThatEnd(t *testing.T) {
 	}
 }
 
-// TestSecretFiles: a private key that every user of the machine can read is told of, and no other file.
+// TestSecretFiles: each file with a secret or a private key that every user of the machine can read
+// is told of, with the setting that names it, and no other file.
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name string, mode os.FileMode) settings.Secret {
+	cert, key := selfSigned(t)
+	open := map[string]string{} // files, and the settings that name them
+	write := func(name, key, content string, mode os.FileMode) {
+		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte("fake"), mode); err != nil {
+		if err := errors.Join(os.WriteFile(path, []byte(content), mode), os.Chmod(path, mode)); err != nil { // whatever the umask
 			t.Fatal(err)
 		}
-		if err := os.Chmod(path, mode); err != nil { // whatever the umask
-			t.Fatal(err)
+		if key != "" {
+			open[path] = key
 		}
-		return settings.Unresolved("file:" + path)
 	}
-	cfg := config.Default()
-	app := cfg.NewDestination("app", "https://app.internal/")
-	app.HTTPSignature = []config.HTTPKey{{ID: "new", Key: file("new.pem", 0o644)}, {ID: "old", Key: file("old.pem", 0o640)}}
-	app.Secrets = []settings.Secret{settings.Unresolved("env:NAME"), settings.Unresolved("file:" + dir + "/gone")}
-	cfg.Destinations = []config.Destination{app}
-	cfg.Sources = []config.Source{{Name: "shop", Secrets: []settings.Secret{file("shop", 0o604)}}}
-	found, err := secretFiles(t.Context(), Patient{Config: cfg})
-	if text := fmt.Sprint(found); err != nil || len(found) != 2 || !strings.Contains(text, "app: every user of this machine can open "+dir+"/new.pem") || !strings.Contains(text, "chmod o= "+dir+"/shop") {
-		t.Errorf("%v, %v", found, err)
-	}
-	public := file("public.pem", 0o644)
-	if err := (settings.Resolver{ReadFile: func(string) ([]byte, error) { return []byte("-----BEGIN PUBLIC KEY-----"), nil }}).Resolve(&public); err != nil {
+	const signing = "whsec_ZmFrZS1zZWNyZXQtb2YtYS1jaGFubmVsLWZha2U="
+	write("admin", "token", "a-fake-token-for-operators", 0o644)
+	write("admin-key.pem", "admin_tls.key", key, 0o644)
+	write("beat", "alerts.heartbeat", "https://beat.example/fake-path", 0o644)
+	write("pager", "channel oncall: url", "https://pager.example/fake-path", 0o644)
+	write("signing", "channel oncall: secrets", signing, 0o604)
+	write("otlp", "tracing.secret", "fake-secret-of-tracing", 0o644)
+	write("ledger", "secrets", signing, 0o644)
+	write("ledger-key.pem", "tls.key", key, 0o644)
+	write("bearer", "headers", "Bearer fake-token", 0o644)
+	write("stage", "headers", "test", 0o644)
+	write("list", "reconcile.token", "fake-token-of-the-list", 0o644)
+	write("app", "app_secret", "fake-secret-of-the-app", 0o644)
+	write("cert.pem", "", cert, 0o644)
+	write("shop", "", "whsec_fake-secret-of-the-shop", 0o640)
+	write("public", "", strings.Repeat("a", 64), 0o644)
+	text := strings.ReplaceAll(`
+admin_tokens: [{name: ann, token: "file:DIR/admin", role: operator}]
+admin_tls: {cert: DIR/cert.pem, key: DIR/admin-key.pem}
+alerts:
+  heartbeat: file:DIR/beat
+  notify: [{name: oncall, url: "file:DIR/pager", secrets: ["file:DIR/signing"]}]
+tracing: {endpoint: "http://127.0.0.1:4318", secret: "file:DIR/otlp"}
+destinations:
+  - name: ledger
+    url: https://ledger.internal/
+    secrets: ["file:DIR/ledger", "env:NAME"]
+    headers: {Authorization: "file:DIR/bearer", X-Stage: "file:DIR/stage"}
+    tls: {cert: DIR/cert.pem, key: DIR/ledger-key.pem}
+  - {name: books, url: "https://books.internal/", sign_as: provider, app_secret: "file:DIR/app"}
+sources:
+  - {name: shop, provider: stripe, secrets: ["file:DIR/shop"], routes: [{to: ledger}], reconcile: {token: "file:DIR/list"}}
+  - {name: bank, provider: stripe, secrets: ["file:DIR/shop"], routes: [{to: books}]}
+  - {name: chat, provider: discord, secrets: ["file:DIR/public"], routes: [{to: ledger}]}
+`, "DIR", dir)
+	cfg, err := config.Load(config.Input{Path: "shop.yaml", Data: []byte(text), Environ: []string{"NAME=" + signing}, ReadFile: os.ReadFile})
+	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Sources[0].Secrets, cfg.Destinations[0].HTTPSignature = []settings.Secret{public}, app.HTTPSignature[1:]
-	if found, err := secretFiles(t.Context(), Patient{Config: cfg}); err != nil || len(found) != 1 || found[0].Level != OK {
-		t.Errorf("%v, %v", found, err)
+	found, err := secretFiles(t.Context(), Patient{Config: cfg})
+	if err != nil || len(found) != len(open) {
+		t.Errorf("%d of %d files are told of (%v): %+v", len(found), len(open), err, found)
 	}
+	for path, key := range open {
+		told := func(f Finding) bool {
+			return f.Level == Warning && strings.HasPrefix(f.Text, key+" (shop.yaml:") && strings.Contains(f.Text, "every user of this machine can open "+path+" (-rw") && f.Advice == "chmod o= "+path
+		}
+		if !slices.ContainsFunc(found, told) {
+			t.Errorf("%s, which %s names, is not told of: %+v", path, key, found)
+		}
+		if err := os.Chmod(path, 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found, err = secretFiles(t.Context(), Patient{Config: cfg}); err != nil || len(found) != 1 || found[0].Level != OK {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// selfSigned returns a certificate and its key as PEM.
+func selfSigned(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
 }
 
 func TestClocksApart(t *testing.T) {

@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -99,15 +98,17 @@ func secrets(_ context.Context, p Patient) (found []Finding, _ error) {
 
 // secretFiles finds files with secrets and private keys that every user of the machine can read.
 func secretFiles(_ context.Context, p Patient) (found []Finding, _ error) {
-	files := secretFilesOf(p.Config)
 	if runtime.GOOS == "windows" {
 		return nil, nil // where modes say nothing of that
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		info, err := os.Stat(name)
-		if err == nil && info.Mode().Perm()&0o007 != 0 {
-			found = append(found, doubt("chmod o= "+name, "%s: every user of this machine can open %s (%v)", files[name], name, info.Mode().Perm()))
+	told := map[string]bool{}
+	for _, f := range p.Config.SecretFiles {
+		info, err := os.Stat(f.Name)
+		if err != nil || info.Mode().Perm()&0o007 == 0 || told[f.Name] {
+			continue
 		}
+		told[f.Name] = true
+		found = append(found, doubt("chmod o= "+f.Name, "%s (%s): every user of this machine can open %s (%v)", f.Key, f.At, f.Name, info.Mode().Perm()))
 	}
 	inline := slices.SortedStableFunc(slices.Values(p.Config.Inline), func(a, b config.Inline) int { return a.At.Line - b.At.Line })
 	if info, err := os.Stat(p.Config.File); err == nil && len(inline) > 0 && info.Mode().Perm()&0o007 != 0 {
@@ -117,38 +118,10 @@ func secretFiles(_ context.Context, p Patient) (found []Finding, _ error) {
 		}
 		found = append(found, doubt("chmod o= "+p.Config.File+", or write env:NAME or file:PATH in their place", "every user of this machine can open %s (%v), and secrets stand in it: %s", p.Config.File, info.Mode().Perm(), strings.Join(where, ", ")))
 	}
-	if len(found) == 0 && len(files)+len(inline) > 0 {
+	if len(found) == 0 && len(p.Config.SecretFiles)+len(inline) > 0 {
 		found = append(found, good("none is open to every user of this machine"))
 	}
 	return found, nil
-}
-
-// secretFilesOf returns the files that hold secrets and private keys, each with the source or destination that it is for.
-func secretFilesOf(cfg *config.Config) map[string]string {
-	files := map[string]string{}
-	note := func(owner string, s settings.Secret) {
-		name, ok := strings.CutPrefix(s.Reference(), "file:")
-		if ok && !strings.Contains(s.Reveal(), "PUBLIC KEY-----") { // which everybody may have
-			files[name] = owner
-		}
-	}
-	for i := range cfg.Sources {
-		for _, s := range cfg.Sources[i].Secrets {
-			note(cfg.Sources[i].Name, s)
-		}
-	}
-	for _, d := range cfg.AllDestinations() {
-		for _, s := range append(slices.Clone(d.Secrets), d.AppSecret) {
-			note(d.Name, s)
-		}
-		for _, k := range d.HTTPSignature {
-			note(d.Name, k.Key)
-		}
-		if d.TLS.Key != "" {
-			files[d.TLS.Key] = d.Name
-		}
-	}
-	return files
 }
 
 // acceptedAt returns which of the secrets are accepted at a time.

@@ -12,14 +12,17 @@ import (
 // Alerter is the side of a [Store] that remembers what is wrong, and what has to be told to whom. What an alert means, and when
 // it moves, is not for stores to know.
 type Alerter interface {
-	// ChangeAlerts gives change what is remembered and writes what it returns, in one transaction in which nobody else changes
-	// alerts. While another process does so it waits or, with try, gives up: changed is false then, and change was not called.
-	// It may be called again if the transaction has to begin anew, and must do nothing but decide. Its error is returned as
-	// it is, and nothing is written. After another error nothing is known: all may be written, or nothing.
+	// ChangeAlerts gives change what is remembered and writes what it returns, in one transaction
+	// in which nobody else changes alerts. While another process does so it waits or, with try,
+	// gives up: changed is false then, and change was not called. It may be called again if the
+	// transaction has to begin anew, and must do nothing but decide. Its error is returned as it
+	// is, and nothing is written. After another error nothing is known: all may be written, or
+	// nothing.
 	//
-	// A notice for an address takes the place of those that still wait for it with an earlier [Notice.Transition] of the same
-	// alert, unless somebody is sending them: who could not be told for an hour is told how it stands, and not what happened meanwhile.
-	// One with the same number takes its place in any case; what came of the other is recorded nowhere.
+	// A notice for an address takes the place of those that still wait for it with an earlier
+	// [Notice.Transition] of the same alert, unless somebody is sending them: who could not be told
+	// for an hour is told how it stands, and not what happened meanwhile. One with the same number
+	// takes its place in any case; what came of the other is recorded nowhere.
 	ChangeAlerts(ctx context.Context, try bool, change func(*AlertBook) (*AlertChanges, error)) (changed bool, err error)
 
 	// Alerts returns what is remembered.
@@ -141,8 +144,9 @@ type AlertChanges struct {
 	Notices []Notice
 	// Audits are what operators did.
 	Audits []Audit
-	// Forget, unless it is zero, deletes records that are older, alerts that are resolved since before it, and silences that
-	// ran out before it. What waits to be told stays, and so does its alert: numbers that began again would be taken for old.
+	// Forget, unless it is zero, deletes records that are older, alerts that are resolved since
+	// before it, and silences that ran out before it. What waits to be told stays, and so does its
+	// alert: numbers that began again would be taken for old.
 	Forget time.Time
 	// Abandon, unless it is zero, deletes notices that were decided before it. It is for those to addresses that are not
 	// there any more: nobody takes them, and so nobody gives them up.

@@ -23,8 +23,9 @@ import (
 // chat sends over what package shoutrrr knows: chats, and services that push to telephones.
 type chat struct{ address string }
 
-// chats are its services that are used, and whether they show a title apart from the text. What is left out: smtp,
-// pagerduty, opsgenie and telegram, which are ours; logger, which nobody reads; hangouts, which is googlechat.
+// chats are its services that are used, and whether they show a title apart from the text. What is
+// left out: smtp, pagerduty, opsgenie and telegram, which are ours; logger, which nobody reads;
+// hangouts, which is googlechat.
 var chats = map[string]bool{
 	"bark": true, "discord": true, "generic": false, "gotify": true, "googlechat": false, "ifttt": false, "join": true, "lark": true, "matrix": false,
 	"mattermost": false, "notifiarr": false, "ntfy": true, "pushbullet": true, "pushover": true, "rocketchat": false, "signal": false,

@@ -147,8 +147,9 @@ func TestPagerHasAnIncidentForEachAlert(t *testing.T) {
 	}
 }
 
-// Opsgenie has one alert for each alert, whose alias is the same from the beginning to the end, and which is closed when it is
-// over: to open it once more would page. What it would refuse is shortened.
+// Opsgenie has one alert for each alert, whose alias is the same from the beginning to the end, and
+// which is closed when it is over: to open it once more would page. What it would refuse is
+// shortened.
 func TestOpsgenieHasAnAlertForEachAlert(t *testing.T) {
 	type request struct {
 		path string

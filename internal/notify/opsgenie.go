@@ -14,9 +14,10 @@ import (
 	opsgenieapi "github.com/nicholas-fedor/shoutrrr/pkg/services/incident/opsgenie"
 )
 
-// opsgenie opens and closes alerts by Opsgenie's Alert API (https://docs.opsgenie.com/docs/alert-api): one for each alert, whose
-// alias is made of its fingerprint. Package shoutrrr reads the address; its sender can open alerts alone, so that what is over
-// would page once more.
+// opsgenie opens and closes alerts by Opsgenie's Alert API
+// (https://docs.opsgenie.com/docs/alert-api): one for each alert, whose alias is made of its
+// fingerprint. Package shoutrrr reads the address; its sender can open alerts alone, so that what
+// is over would page once more.
 type opsgenie struct {
 	opt    Options
 	url    *url.URL

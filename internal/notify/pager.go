@@ -138,12 +138,13 @@ func dedupKey(fingerprint string) string {
 	return key
 }
 
-// maxPosts is how many alerts of a message are told at a time by requests of their own: as many as a message has one after the other
-// could take longer than there is time for all of it.
+// maxPosts is how many alerts of a message are told at a time by requests of their own: as many as
+// a message has one after the other could take longer than there is time for all of it.
 const maxPosts = 8
 
-// tellEach tells of each alert of a message by itself, and returns what was said to the first. If one fails the others are given
-// up: all are told again later, and what was taken already is the same incident. What a test opens is closed, so that nobody has to.
+// tellEach tells of each alert of a message by itself, and returns what was said to the first. If
+// one fails the others are given up: all are told again later, and what was taken already is the
+// same incident. What a test opens is closed, so that nobody has to.
 func tellEach(ctx context.Context, m *Message, tell func(context.Context, *Alert) (string, error)) (answer string, err error) {
 	each := func(alerts []Alert) (string, error) {
 		answers := make([]string, len(alerts)+1)

@@ -27,7 +27,8 @@ const (
 	commitSpan  = 10 * time.Second       // over which commits are averaged at least
 )
 
-// Records is what is read of the journal's store. Its methods are called by several goroutines at a time.
+// Records is what is read of the journal's store. Its methods are called by several goroutines at a
+// time.
 type Records interface {
 	Open(ctx context.Context) ([]journal.OpenCount, error)
 	Tallies(ctx context.Context, q tally.Query) ([]tally.Point, error)
@@ -140,8 +141,9 @@ type answer[T any] struct {
 // errComing says why a part is not there yet.
 var errComing = errors.New("the store takes its time to answer; the answer is waited for")
 
-// due reports whether a question is to be put: not if that was done a moment ago, with or without success. One that the store
-// cannot answer must not keep it busy, and one that failed by chance is not to be missing for as long as an answer is good.
+// due reports whether a question is to be put: not if that was done a moment ago, with or without
+// success. One that the store cannot answer must not keep it busy, and one that failed by chance is
+// not to be missing for as long as an answer is good.
 func (p *part[T]) due(now time.Time, every time.Duration) bool {
 	if p.err != nil {
 		every = min(every, againEvery)
@@ -169,9 +171,10 @@ func (p *part[T]) refresh(ctx context.Context, now time.Time, every time.Duratio
 	p.take(answer[T]{value: value, err: err})
 }
 
-// refreshLarge is refresh for a question that reads more the more there is, such as a count of all that is open after an outage:
-// what takes longest is wanted most then. One that is not answered in the time of the others goes on beside them, and a later
-// snapshot has its answer. What it asks of must be the store alone.
+// refreshLarge is refresh for a question that reads more the more there is, such as a count of all
+// that is open after an outage: what takes longest is wanted most then. One that is not answered in
+// the time of the others goes on beside them, and a later snapshot has its answer. What it asks of
+// must be the store alone.
 func (p *part[T]) refreshLarge(v *Overview, now time.Time, every time.Duration, ask func(context.Context) (T, error)) {
 	if p.coming != nil {
 		select {
@@ -302,9 +305,10 @@ func (v *Overview) lastBefore(ctx context.Context, now time.Time) (map[string]ti
 	return last, nil
 }
 
-// ask puts the questions whose answers are too old, one after the other, so that those which are soon answered take one
-// connection of the store. It is away if it takes nothing and does not answer the cheapest of them either: then it is not asked the others. A question
-// that it is only slow to answer makes that part old.
+// ask puts the questions whose answers are too old, one after the other, so that those which are
+// soon answered take one connection of the store. It is away if it takes nothing and does not
+// answer the cheapest of them either: then it is not asked the others. A question that it is only
+// slow to answer makes that part old.
 func (v *Overview) ask(ctx context.Context, now time.Time) {
 	err := v.opt.Ready()
 	v.fleet.refresh(ctx, now, fresh, v.opt.Fleet)

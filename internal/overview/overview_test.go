@@ -278,8 +278,8 @@ func TestSlowQuestions(t *testing.T) {
 	}
 }
 
-// What takes longer to answer than the others wait is answered all the same, and nobody waits for it; it does not keep the store
-// busy, and what was read before is shown meanwhile.
+// What takes longer to answer than the others wait is answered all the same, and nobody waits for
+// it; it does not keep the store busy, and what was read before is shown meanwhile.
 func TestSlowAnswersCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const takes = 8 * time.Second
@@ -332,7 +332,8 @@ func TestFailuresAreAskedForAgain(t *testing.T) {
 	})
 }
 
-// While the store is away all that was read before the last minute is old; else what it does not answer is.
+// While the store is away all that was read before the last minute is old; else what it does not
+// answer is.
 func TestOldParts(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
 	s := Snapshot{At: now, Parts: []Part{{Name: "hours", Read: now.Add(-4 * time.Minute)}, {Name: "open", Read: now.Add(-time.Minute), Error: "timeout"}, {Name: "rows", Read: now.Add(-time.Minute)}, {Name: "marks"}}}

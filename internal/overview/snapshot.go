@@ -44,11 +44,12 @@ const (
 	PartMissing         = "never arrived"   // what senders list and nobody has
 )
 
-// Unanswered reports whether the store did not answer when it was last asked for the part, or never did.
+// Unanswered reports whether the store did not answer when it was last asked for the part, or never
+// did.
 func (p *Part) Unanswered() bool { return p.Error != "" || p.Read.IsZero() }
 
-// Old returns the parts that are older than they are meant to be: what the store did not answer and, while it is away and is not
-// asked, all that was read more than a minute ago.
+// Old returns the parts that are older than they are meant to be: what the store did not answer
+// and, while it is away and is not asked, all that was read more than a minute ago.
 func (s Snapshot) Old() (old []Part) {
 	for _, p := range s.Parts {
 		if p.Unanswered() || s.Store.Away != nil && s.At.Sub(p.Read) > time.Minute {

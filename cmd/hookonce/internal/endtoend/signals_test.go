@@ -1,8 +1,11 @@
 package endtoend
 
 import (
+	"bufio"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -114,6 +117,63 @@ func TestSIGHUPEndsWhatReadsNothing(t *testing.T) {
 	}
 	if err := p.end(syscall.SIGHUP); err != nil {
 		t.Errorf("ended with %v\n%s", err, p.log)
+	}
+}
+
+// Whoever collects the log may leave: the gateway goes on, with events, deliveries and answers, and
+// stops in order.
+func TestTheLogMayHaveNoReader(t *testing.T) {
+	t.Parallel()
+	delivered := make(chan struct{}, 10)
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { delivered <- struct{}{} }))
+	defer app.Close()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "hookonce.yaml"), []byte(oneSource+"    to: "+app.URL+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("hookonce", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill() // which fails if it ended
+	w.Close()
+	var bound []string
+	for log := bufio.NewReader(r); bound == nil; {
+		line, err := log.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		bound = runningLine.FindStringSubmatch(line)
+	}
+	r.Close()
+	for range 2 {
+		if code, out := command(append(os.Environ(), "SECRET=whsec_b2xkLXNlY3JldA=="), "send", "--provider", "standard", "--secret", "env:SECRET", "--to", "http://"+bound[1]+"/in/billing"); code != 0 {
+			t.Fatal(out)
+		}
+		select {
+		case <-delivered:
+		case <-time.After(patience):
+			t.Fatal("an event was not delivered")
+		}
+		res, err := http.Post("http://"+bound[1]+"/in/billing", "application/json", nil) // which is refused, and logged
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	if got := status(t, "http://"+bound[2]+"/healthz"); got != http.StatusOK {
+		t.Errorf("/healthz is %d", got)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
 	}
 }
 
