@@ -109,6 +109,7 @@ type known struct {
 	joined     fleet.DestinationList // fleet, with open
 	blocked    map[string]*Blocked
 	past       []tally.Point // hours, with the one that goes on
+	beside     bool          // a question goes on beside the others
 
 	away, unwritable, full *Trouble
 	commits                []commitSample
@@ -127,8 +128,9 @@ type part[T any] struct {
 	read   time.Time // when it was asked for what was answered
 	asked  time.Time // when it was asked for, which may have failed since
 	err    error
-	rest   time.Duration  // since asked, before it is asked for again
-	coming chan answer[T] // of a question that takes longer than the others wait; nil: there is none
+	rest   time.Duration  // since asked, before it is asked for again; 0: it was answered in time
+	coming chan answer[T] // of a question that goes on beside the others; nil: it does not
+	giveUp func()         // ends it
 }
 
 // answer is what came of a question, and how long it took.
@@ -173,25 +175,32 @@ func (p *part[T]) refresh(ctx context.Context, now time.Time, every time.Duratio
 
 // refreshLarge is refresh for a question that reads more the more there is, such as a count of all
 // that is open after an outage: what takes longest is wanted most then. One that is not answered in
-// the time of the others goes on beside them, and a later snapshot has its answer. What it asks of
-// must be the store alone.
+// the time of the others goes on beside them, and a later snapshot has its answer. Only one does so
+// at a time, because it has a connection that events cannot have. It asks the store, and uses
+// nothing of v.
 func (p *part[T]) refreshLarge(v *Overview, now time.Time, every time.Duration, ask func(context.Context) (T, error)) {
 	if p.coming != nil {
 		select {
 		case a := <-p.coming:
-			p.coming, p.rest = nil, leisure*a.took
+			p.coming, p.rest, v.beside = nil, leisure*a.took, false
 			p.take(a)
 		default:
 			return
 		}
 	}
-	if !p.due(now, every) {
+	switch {
+	case v.beside && p.rest > 0: // it would not be answered in time
+		return
+	case v.beside:
+		p.refresh(v.ctx, now, every, ask)
+		return
+	case !p.due(now, every):
 		return
 	}
 	coming := make(chan answer[T], 1)
+	ctx, cancel := context.WithTimeout(v.ctx, longTime)
 	p.asked = now
 	v.asking.Go(func() {
-		ctx, cancel := context.WithTimeout(v.ctx, longTime)
 		defer cancel()
 		began := time.Now()
 		value, err := ask(ctx)
@@ -204,10 +213,23 @@ func (p *part[T]) refreshLarge(v *Overview, now time.Time, every time.Duration, 
 		p.rest = 0
 		p.take(a)
 	case <-late.C:
-		if p.coming = coming; p.read.IsZero() {
+		if p.coming, p.giveUp, v.beside = coming, cancel, true; p.read.IsZero() {
 			p.err = errComing
 		}
 	}
+}
+
+// drop gives up a question that goes on beside the others. It is put anew at once when the store
+// is asked again, as one that it did not answer is.
+func (p *part[T]) drop(v *Overview) {
+	if p.coming != nil || p.err != nil {
+		p.asked = time.Time{}
+	}
+	if p.coming != nil {
+		p.giveUp()
+		p.coming, v.beside = nil, false
+	}
+	p.rest = 0
 }
 
 func (p *part[T]) tell() Part {
@@ -305,15 +327,19 @@ func (v *Overview) lastBefore(ctx context.Context, now time.Time) (map[string]ti
 	return last, nil
 }
 
-// ask puts the questions whose answers are too old, one after the other, so that those which are
-// soon answered take one connection of the store. It is away if it takes nothing and does not
-// answer the cheapest of them either: then it is not asked the others. A question that it is only
-// slow to answer makes that part old.
+// ask puts the questions whose answers are too old, one after the other, so that they take one
+// connection of the store, and one that goes on another. It is away if it takes nothing and does
+// not answer the cheapest of them either: then it is not asked the others. A question that it is
+// only slow to answer makes that part old.
 func (v *Overview) ask(ctx context.Context, now time.Time) {
 	err := v.opt.Ready()
 	v.fleet.refresh(ctx, now, fresh, v.opt.Fleet)
 	if err != nil && v.fleet.err != nil {
 		v.away = trouble(v.away, v.fleet.err, now)
+		v.open.drop(v)
+		v.stats.drop(v)
+		v.minutes.drop(v)
+		v.hours.drop(v)
 		return
 	}
 	v.away = nil

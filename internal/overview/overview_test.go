@@ -26,6 +26,8 @@ type store struct {
 	slow  map[string]int           // questions that are not answered in time, and how often they were asked
 	took  map[string]time.Duration // until they are answered all the same; none: never
 	fails map[string]int           // how often questions still fail at once
+	under int                      // slow ones that wait for an answer
+	most  int                      // of them at a time
 }
 
 var errGone = errors.New("connection refused")
@@ -52,6 +54,9 @@ func (s *store) askFor(ctx context.Context, what string) error {
 	took, fails := s.took[what], s.fails[what] > 0
 	if fails {
 		s.fails[what]--
+	} else if is {
+		s.under++
+		s.most = max(s.most, s.under)
 	}
 	s.mu.Unlock()
 	switch {
@@ -60,6 +65,11 @@ func (s *store) askFor(ctx context.Context, what string) error {
 	case !is:
 		return s.ask(ctx)
 	}
+	defer func() {
+		s.mu.Lock()
+		s.under--
+		s.mu.Unlock()
+	}()
 	var answered <-chan time.Time
 	if took > 0 {
 		answered = time.After(took)
@@ -312,6 +322,75 @@ func TestSlowAnswersCome(t *testing.T) {
 		defer s.mu.Unlock()
 		if n, most := s.slow["open"], int(long/(leisure*takes))+2; n < 3 || n > most {
 			t.Errorf("it was asked for %d times, want at most %d", n, most)
+		}
+	})
+}
+
+// One question at a time goes on beside the others: of several that are slow each is answered, in
+// turn.
+func TestSlowAnswersComeOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 8 * time.Second
+		s := store{slow: map[string]int{"open": 0, "minutes": 0, "hours": 0}, took: map[string]time.Duration{"open": takes, "minutes": takes, "hours": takes}}
+		v := newOverview(&s)
+		defer v.Close()
+		read := map[string]map[time.Time]bool{"open": {}, "minutes": {}}
+		for began := time.Now(); time.Since(began) < 10*time.Minute; time.Sleep(1500 * time.Millisecond) {
+			got, err := v.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range got.Parts {
+				if of := read[p.Name]; of != nil && !p.Read.IsZero() {
+					of[p.Read] = true
+				}
+			}
+			if late := time.Since(began) > time.Minute+2*takes; late && len(got.Old()) > 0 {
+				t.Fatalf("after %v: %+v", time.Since(began), got.Old())
+			}
+			s.mu.Lock()
+			most := s.most
+			s.mu.Unlock()
+			if most > 2 { // one beside the others, and one of them for as long as these wait
+				t.Fatalf("%d questions were put at a time", most)
+			}
+		}
+		for name, at := range read {
+			if len(at) < 5 {
+				t.Errorf("%s was answered %d times in ten minutes", name, len(at))
+			}
+		}
+	})
+}
+
+// A store that was away is asked at once what it did not answer before.
+func TestSlowQuestionsAfterAnAbsence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store{slow: map[string]int{"open": 0}}
+		v := newOverview(&s)
+		defer v.Close()
+		look := func() *Snapshot {
+			t.Helper()
+			time.Sleep(1100 * time.Millisecond)
+			got, err := v.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		if got := look(); len(got.Old()) != 1 {
+			t.Fatalf("at first: %+v", got.Old())
+		}
+		s.away.Store(true)
+		if got := look(); got.Store.Away == nil {
+			t.Fatalf("away: %+v", got.Store)
+		}
+		s.away.Store(false)
+		s.mu.Lock()
+		s.slow = nil
+		s.mu.Unlock()
+		if got := look(); len(got.Old()) != 0 || got.Store.Away != nil {
+			t.Errorf("back: %+v", got.Old())
 		}
 	})
 }
