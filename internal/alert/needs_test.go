@@ -128,7 +128,7 @@ func (s *ailing) look(t *testing.T) *overview.Snapshot {
 		Ready: func() error { return nil }, Upkeep: func() overview.Upkeep { return overview.Upkeep{} }, Free: func() int64 { return 0 },
 		Capacity: func() int64 { return 2 << 30 }, Now: time.Now,
 		Reconciled: func(ctx context.Context) ([]overview.Reconciled, error) {
-			return []overview.Reconciled{{At: s.now, Table: "payments", Doubled: 1}}, s.answer(ctx, overview.PartReconciliations)
+			return []overview.Reconciled{{At: s.now, Until: s.now.Add(24 * time.Hour), Table: "payments", Doubled: 1}}, s.answer(ctx, overview.PartReconciliations)
 		},
 		Marks: func(ctx context.Context) ([]journal.Mark, error) {
 			return []journal.Mark{{Source: "orders", Last: journal.MarkResult{Ended: s.now, Error: "the token was refused"}}}, s.answer(ctx, overview.PartMarks)
