@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -104,6 +105,9 @@ func TestReloadWithoutTheFile(t *testing.T) {
 // A command that has nothing to read again ends in order at SIGHUP, as when its terminal is closed.
 func TestSIGHUPEndsWhatReadsNothing(t *testing.T) {
 	t.Parallel()
+	here := make(chan os.Signal, 1)
+	signal.Notify(here, syscall.SIGHUP) // whoever runs the tests may ignore it (nohup), which processes inherit
+	defer signal.Stop(here)
 	_, dsn := openOutbox(t)
 	p, err := launchSilent(t.TempDir(), os.Environ(), "dashboard", "--listen", "127.0.0.1:0", "--store", dsn)
 	if err != nil {
