@@ -123,6 +123,7 @@ func (w *worker) record(e hookonce.QueuedEffect, o outcome) outcome {
 	})
 	switch {
 	case err == nil:
+		w.lost.forget(e)
 	case overtaken(err):
 		o.status, o.err = StatusStale, errors.Join(err, o.err)
 	default:
@@ -266,18 +267,25 @@ func (w *worker) overdue(ctx context.Context, free func()) (returned func()) {
 type lostTakes struct {
 	mu      sync.Mutex
 	last    time.Time      // zero: there was none
-	excused map[int64]bool // effects, since the last one
+	excused map[int64]bool // effects, until it is known what came of the attempt
 }
 
 // add records that a take has failed, by now.
 func (l *lostTakes) add(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last, l.excused = now, map[int64]bool{}
+	l.last = now
+}
+
+// forget records that it is known what came of an attempt at an effect.
+func (l *lostTakes) forget(e hookonce.QueuedEffect) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.excused, e.ID)
 }
 
 // excuse reports whether e, which has died as often as it may, may be begun once more, because lost
-// takes may have been among its deaths. One is excused once after each.
+// takes may have been among its deaths. One of which it is never known what came of it is excused once.
 func (l *lostTakes) excuse(e hookonce.QueuedEffect) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

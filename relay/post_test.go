@@ -313,6 +313,47 @@ func TestPOSTKeepsItsConnections(t *testing.T) {
 	}
 }
 
+// An effect that ends the process which works on it must not end one for each kept connection in a single attempt.
+func TestOnePostEndsFewProcesses(t *testing.T) {
+	const kept = 8
+	var (
+		all  sync.WaitGroup
+		late atomic.Bool
+		sent atomic.Int32
+	)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !late.Load() {
+			all.Done()
+			all.Wait() // so that each needs a connection of its own
+			return
+		}
+		sent.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body)
+		if conn, _, err := http.NewResponseController(w).Hijack(); err != nil {
+			t.Error(err)
+		} else {
+			_ = conn.Close()
+		}
+	}))
+	defer server.Close()
+	handle := relay.POST(nil, server.URL)
+	var posts errgroup.Group
+	all.Add(kept)
+	for range kept {
+		posts.Go(func() error { return handle(t.Context(), receipt) })
+	}
+	if err := posts.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	late.Store(true)
+	if err := handle(t.Context(), receipt); err == nil || err.Error() != "connection closed before the answer" {
+		t.Errorf("error: %v", err)
+	}
+	if n := sent.Load(); n < 2 || n > 3 {
+		t.Errorf("one attempt was sent %d times", n)
+	}
+}
+
 // A failure says in few words why, repeats nothing that the other side wrote, and still is the error that it was.
 func TestPOSTSaysWhyThereIsNoAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

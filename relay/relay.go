@@ -37,7 +37,7 @@ func New(queue hookonce.EffectQueue, handlers map[string]Handler, opts ...Option
 	if queue == nil || len(handlers) == 0 {
 		panic("relay: New needs a queue and a handler")
 	}
-	r := &Relay{worker: worker{settings: defaults(), queue: queue, handlers: maps.Clone(handlers), lost: new(lostTakes)}, wake: make(wake, 1)}
+	r := &Relay{worker: worker{settings: defaults(), queue: queue, handlers: maps.Clone(handlers), lost: &lostTakes{excused: map[int64]bool{}}}, wake: make(wake, 1)}
 	r.names = slices.Sorted(maps.Keys(handlers))
 	for _, name := range r.names {
 		if name == "" || handlers[name] == nil {

@@ -156,7 +156,7 @@ var needs = map[string][]string{
 
 // unread reports whether the store did not answer one of the parts.
 func unread(s *overview.Snapshot, parts ...string) bool {
-	return slices.ContainsFunc(s.Parts, func(p overview.Part) bool { return p.Unanswered() && slices.Contains(parts, p.Name) })
+	return slices.ContainsFunc(s.Parts, func(p overview.Part) bool { return p.Unanswered(s.At) && slices.Contains(parts, p.Name) })
 }
 
 // Blind returns the rules that are on and blind: that they find nothing does not say that nothing

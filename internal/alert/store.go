@@ -64,7 +64,7 @@ func findStoreUnread(s *overview.Snapshot, _ float64) (gauge, *Alert) {
 	var parts []string
 	since := s.At
 	for i := range s.Parts {
-		if p := &s.Parts[i]; p.Unanswered() {
+		if p := &s.Parts[i]; p.Unanswered(s.At) {
 			parts = append(parts, strings.TrimSuffix(fmt.Sprintf("%s (%s)", p.Name, strings.TrimSuffix(p.Error, ".")), " ()"))
 			if last := latest(p.Read, s.Since); last.Before(since) {
 				since = last

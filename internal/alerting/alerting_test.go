@@ -308,6 +308,15 @@ func TestAcknowledgedPageThatEasedPagesAgain(t *testing.T) {
 	}
 	lately(11, DefaultRepeatPage)
 	w.messages(3)
+	// What a pause hides is not less severe for that.
+	acknowledge()
+	w.snapshot.Destinations[0].Pause = &fleet.Pause{At: w.now, By: "bob", Reason: "upgrade"}
+	w.pass(2 * DefaultKeepFiring)
+	lately(11, Every)
+	if a := w.state("died", "ledger", journal.AlertFiring); a.AckBy != "ada" {
+		t.Errorf("a pause ended it: %+v", a)
+	}
+	w.messages(3)
 }
 
 // That nobody knows whether something is wrong is no end of it: it goes on to fire, and who

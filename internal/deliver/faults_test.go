@@ -225,6 +225,11 @@ func TestTLSFaults(t *testing.T) {
 // A server that refuses a handshake says so with an alert: what is wrong is the certificate or the version, and not what it
 // answered.
 func TestTLSAlerts(t *testing.T) {
+	template := httptest.NewUnstartedServer(nil)
+	template.StartTLS()
+	defer template.Close()
+	trusted := x509.NewCertPool()
+	trusted.AddCert(template.Certificate())
 	for _, c := range []struct {
 		name string
 		ask  func(*tls.Config)
@@ -235,16 +240,32 @@ func TestTLSAlerts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			app := httptest.NewUnstartedServer(respond(200))
-			app.Config.ErrorLog, app.TLS = quiet, &tls.Config{}
-			c.ask(app.TLS)
-			app.StartTLS()
-			defer app.Close()
-			trusted := x509.NewCertPool()
-			trusted.AddCert(app.Certificate())
-			r := newRig(t, deliver.Destination{URL: app.URL, TLS: &tls.Config{RootCAs: trusted}, Schedule: hourly}, nil)
+			asks := &tls.Config{Certificates: template.TLS.Certificates}
+			c.ask(asks)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					if err := tls.Server(conn, asks).Handshake(); err == nil {
+						t.Error("the handshake succeeds")
+					}
+					_, _ = io.Copy(io.Discard, conn) // what is not read would have the connection reset, and the alert with it
+					_ = conn.Close()
+				}
+			}()
+			r := newRig(t, deliver.Destination{URL: "https://" + l.Addr().String(), TLS: &tls.Config{RootCAs: trusted}, Schedule: hourly}, nil)
 			r.accept(t, entry("a"))
-			if o := r.attempts(t, 1)[0]; o.State != journal.Failed || o.Error != "TLS handshake failed" {
+			o := r.attempts(t, 1)[0]
+			// With TLS 1.3 the alert comes while the request is being sent, and net/http may close the connection under that.
+			hidden := asks.MinVersion == tls.VersionTLS13 && o.Error == "connection closed before the answer"
+			if o.State != journal.Failed || o.Error != "TLS handshake failed" && !hidden {
 				t.Errorf("outcome %s, %q", o.State, o.Error)
 			}
 		})
@@ -285,18 +306,24 @@ func warmed(t *testing.T, kept int, changed func(w http.ResponseWriter, r *http.
 
 // An event that ends the process which works on it must not end one for each kept connection in a single attempt.
 func TestOneAttemptEndsFewProcesses(t *testing.T) {
-	const kept = 8
-	var sent atomic.Int32
-	r := warmed(t, kept, func(w http.ResponseWriter, r *http.Request, _ bool) {
-		sent.Add(1)
-		hijacked(t, "", false)(w, r)
-	})
-	r.accept(t, entry("fatal"))
-	if o := r.attempts(t, kept+1)[kept]; o.State != journal.Failed || o.Error != "connection closed before the answer" {
-		t.Errorf("outcome %s, %q", o.State, o.Error)
-	}
-	if n := sent.Load(); n < 2 || n > 3 {
-		t.Errorf("one attempt was sent %d times", n)
+	for name, body := range map[string]string{"with a body": "fatal", "without one": ""} {
+		t.Run(name, func(t *testing.T) {
+			const kept = 8
+			var sent atomic.Int32
+			r := warmed(t, kept, func(w http.ResponseWriter, r *http.Request, _ bool) {
+				sent.Add(1)
+				hijacked(t, "", false)(w, r)
+			})
+			fatal := entry("fatal")
+			fatal.Body = []byte(body)
+			r.accept(t, fatal)
+			if o := r.attempts(t, kept+1)[kept]; o.State != journal.Failed || o.Error != "connection closed before the answer" {
+				t.Errorf("outcome %s, %q", o.State, o.Error)
+			}
+			if n := sent.Load(); n < 2 || n > 3 {
+				t.Errorf("one attempt was sent %d times", n)
+			}
+		})
 	}
 }
 

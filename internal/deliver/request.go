@@ -25,7 +25,7 @@ import (
 // the event.
 //
 // The transport sends the request again by itself when a kept connection turns out to be closed
-// before any of the answer arrived, which it may because of the Idempotency-Key. Two requests can
+// before any of the answer arrived, which it may because of the Idempotency-Key. Three requests can
 // then bear the same Hookonce-Attempt.
 func newRequest(ctx context.Context, d *destination, w *journal.Work, sent *hookonce.Request) (*http.Request, error) {
 	body := &reader{}
@@ -40,7 +40,7 @@ func newRequest(ctx context.Context, d *destination, w *journal.Work, sent *hook
 		Header:        requestHeader(d, w, sent),
 		Body:          body,
 		ContentLength: int64(len(sent.Body)),
-		GetBody:       d.again(sent.Body),
+		GetBody:       func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(sent.Body)), nil },
 	}
 	if len(sent.Body) == 0 {
 		r.Body = http.NoBody
@@ -50,28 +50,11 @@ func newRequest(ctx context.Context, d *destination, w *journal.Work, sent *hook
 			return nil, &retry.Fault{Kind: retry.Unspecified, Text: "the delivery could not be signed: " + err.Error(), Ours: true}
 		}
 	}
-	return r.WithContext(ctx), nil
+	return outgoing.LimitRepeats(r.WithContext(ctx), func() { closeIdle(d.transport) }, errSpent), nil
 }
 
-// maxRepeats is how often one attempt is sent again, each time because a kept connection was closed before the answer began. Whether
-// the application closed it before the request came or died of that, does not show: an event that ends a process would end all of
-// them at once, one for each kept connection.
-const maxRepeats = 2
-
-// again returns what has the transport send a body again. The last time it is over a new connection, because where the application
-// went away, all that are kept are as good as closed.
-func (d *destination) again(body []byte) func() (io.ReadCloser, error) {
-	repeats := 0
-	return func() (io.ReadCloser, error) {
-		switch repeats++; {
-		case repeats == maxRepeats:
-			closeIdle(d.transport)
-		case repeats > maxRepeats:
-			return nil, &retry.Fault{Kind: retry.Reset, Text: "connection closed before the answer"}
-		}
-		return io.NopCloser(bytes.NewReader(body)), nil
-	}
-}
+// errSpent ends an attempt whose connections were closed one after the other.
+var errSpent = &retry.Fault{Kind: retry.Reset, Text: "connection closed before the answer"}
 
 // reader is a body that needs no closing.
 type reader struct{ bytes.Reader }

@@ -128,6 +128,7 @@ type part[T any] struct {
 	read   time.Time // when it was asked for what was answered
 	asked  time.Time // when it was asked for, which may have failed since
 	err    error
+	failed time.Time      // when it was asked for without an answer for the first time since it was read
 	rest   time.Duration  // since asked, before it is asked for again; 0: it was answered in time
 	coming chan answer[T] // of a question that goes on beside the others; nil: it does not
 	giveUp func()         // ends it
@@ -156,8 +157,11 @@ func (p *part[T]) due(now time.Time, every time.Duration) bool {
 
 // take keeps an answer. After a failure what was known before stays.
 func (p *part[T]) take(a answer[T]) {
-	if p.err = a.err; a.err == nil {
-		p.value, p.read = a.value, p.asked
+	switch p.err = a.err; {
+	case a.err == nil:
+		p.value, p.read, p.failed = a.value, p.asked, time.Time{}
+	case p.failed.IsZero():
+		p.failed = p.asked
 	}
 }
 
@@ -235,7 +239,7 @@ func (p *part[T]) drop(v *Overview) {
 func (p *part[T]) tell() Part {
 	t := Part{Name: p.name, Read: p.read.UTC()}
 	if p.err != nil {
-		t.Error = p.err.Error()
+		t.Error, t.Failing = p.err.Error(), p.failed.UTC()
 	}
 	return t
 }
@@ -361,6 +365,9 @@ func (v *Overview) ask(ctx context.Context, now time.Time) {
 	v.hours.refreshLarge(v, now, every, func(ctx context.Context) ([]tally.Point, error) {
 		return v.opt.Records.Tallies(ctx, tally.Query{From: now.Add(-weeks).Truncate(time.Hour), Until: now.Add(time.Hour), Step: time.Hour, Whats: hourly})
 	})
+	if every = hourEvery; !v.before.asked.Truncate(time.Hour).Equal(now.Truncate(time.Hour)) {
+		every = 0
+	}
 	if v.hours.err == nil { // what had something lately is known
 		v.before.refresh(ctx, now, every, func(ctx context.Context) (map[string]time.Time, error) { return v.lastBefore(ctx, now) })
 	}

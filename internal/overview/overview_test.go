@@ -300,7 +300,7 @@ func TestSlowAnswersCome(t *testing.T) {
 			return &got.Parts[slices.IndexFunc(got.Parts, func(p Part) bool { return p.Name == PartOpen })]
 		}
 		first, err := v.Snapshot(t.Context())
-		if err != nil || !open(first).Unanswered() || len(first.Old()) != 1 || len(first.Destinations) != 1 || first.Store.Events != 7 {
+		if err != nil || !open(first).Unanswered(first.At) || len(first.Old()) != 1 || len(first.Destinations) != 1 || first.Store.Events != 7 {
 			t.Fatalf("at first: %+v, %v", first, err)
 		}
 		time.Sleep(takes)
@@ -308,11 +308,14 @@ func TestSlowAnswersCome(t *testing.T) {
 		for began := time.Now(); time.Since(began) < long; time.Sleep(1500 * time.Millisecond) {
 			asked := time.Now()
 			got, err := v.Snapshot(t.Context())
-			if err != nil || open(got).Unanswered() || len(got.Old()) > 0 || len(got.Destinations) != 2 || got.Destinations[1].Backlog != 5 {
+			if err != nil || open(got).Unanswered(got.At) || len(got.Destinations) != 2 || got.Destinations[1].Backlog != 5 {
 				t.Fatalf("after %v: %+v, %v", time.Since(began), got, err)
 			}
 			if took := time.Since(asked); took > 300*time.Millisecond {
 				t.Errorf("it took %v", took)
+			}
+			if old := got.At.Sub(open(got).Read) > time.Minute; len(got.Old()) > 0 != old {
+				t.Errorf("after %v it says that it is old: %+v", time.Since(began), got.Old())
 			}
 			if age := got.At.Sub(open(got).Read); age < 0 || age > (leisure+1)*takes+openEvery {
 				t.Errorf("it says that it is %v old", age)

@@ -4,6 +4,7 @@
 package overview
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/fleet"
@@ -28,6 +29,8 @@ type Part struct {
 	Name  string    `json:"name" doc:"What was asked for."`
 	Read  time.Time `json:"read,omitzero" doc:"When it was read; missing if it never was."`
 	Error string    `json:"error,omitempty" doc:"Why it could not be read since."`
+	// Failing is when it could not be read for the first time since.
+	Failing time.Time `json:"failing,omitzero"`
 }
 
 // The names of parts.
@@ -44,15 +47,19 @@ const (
 	PartMissing         = "never arrived"   // what senders list and nobody has
 )
 
-// Unanswered reports whether the store did not answer when it was last asked for the part, or never
-// did.
-func (p *Part) Unanswered() bool { return p.Error != "" || p.Read.IsZero() }
+// Unanswered reports whether what the part says cannot be gone by at a time: the store never answered
+// when it was asked for it, or has not for a minute. One question that failed makes nobody blind.
+func (p *Part) Unanswered(at time.Time) bool {
+	return p.Read.IsZero() || p.Error != "" && at.Sub(p.Failing) >= time.Minute
+}
 
-// Old returns the parts that are older than they are meant to be: what the store did not answer
-// and, while it is away and is not asked, all that was read more than a minute ago.
+// Old returns the parts that are older than people would think: what the store did not answer, and all
+// that was read more than a minute ago, if it is to be read more often or is not read while the store
+// is away.
 func (s Snapshot) Old() (old []Part) {
+	often := []string{PartDestinations, PartOpen, PartFailures}
 	for _, p := range s.Parts {
-		if p.Unanswered() || s.Store.Away != nil && s.At.Sub(p.Read) > time.Minute {
+		if p.Error != "" || s.At.Sub(p.Read) > time.Minute && (s.Store.Away != nil || p.Read.IsZero() || slices.Contains(often, p.Name)) {
 			old = append(old, p)
 		}
 	}

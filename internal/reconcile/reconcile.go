@@ -208,8 +208,10 @@ type Report struct {
 	Cut    bool          `json:"cut,omitempty"`
 	Window time.Duration `json:"window,omitempty"`
 
-	// Answered is when the first page was answered, by the sender's clock. Zero: it does not say.
-	Answered time.Time `json:"-"`
+	// Answered is when the first page was answered, by the sender's clock. Zero: it does not say. Ahead is
+	// by how much our clock was ahead of that; zero: by a minute at most.
+	Answered time.Time     `json:"-"`
+	Ahead    time.Duration `json:"-"`
 
 	// Pages and Entries are what was read; Repeated are entries that were read more than once.
 	Pages    int `json:"pages"`

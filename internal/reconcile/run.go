@@ -119,7 +119,7 @@ func (r *run) run(ctx context.Context) error {
 	failed = cmp.Or(failed, r.settle(ctx))
 	r.undelivered(ctx)
 	failed = cmp.Or(failed, r.stopped)
-	r.report.Answered = r.lister.answered
+	r.report.Answered, r.report.Ahead = r.lister.answered, r.lister.ahead
 	if failed == nil {
 		r.report.Settled = r.until()
 		if !r.young.IsZero() && r.young.Before(r.report.Settled) { // it has grown old since, but nobody looked again

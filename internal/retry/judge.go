@@ -254,7 +254,7 @@ func cause(err error, took time.Duration) (Kind, string) {
 		return TLS, "certificate not trusted"
 	case errors.As(err, &header), alerted(err):
 		return TLS, "TLS handshake failed"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed): // by net/http, which then hides what it read
 		return Reset, "connection closed before the answer"
 	}
 	return Invalid, "no valid HTTP answer"

@@ -147,6 +147,8 @@ func TestJudgeError(t *testing.T) {
 		{&net.OpError{Op: "read", Err: syscall.ETIMEDOUT}, Judgement{Again, Faulty, 0, "connection timed out", Timeout}},
 		{silent{}, Judgement{Again, Faulty, 0, "timeout while connecting", Timeout}},
 		{&net.DNSError{Err: "i/o timeout", IsTimeout: true}, Judgement{Again, Unreachable, 0, "host name could not be resolved", DNS}},
+		{&net.OpError{Op: "write", Net: "tcp", Err: net.ErrClosed}, Judgement{Again, Faulty, 0, "connection closed before the answer", Reset}},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, Judgement{Again, Faulty, 0, "TLS handshake failed", TLS}},
 		{syscall.ECONNRESET, Judgement{Again, Faulty, 0, "connection reset", Reset}},
 		{errors.New("malformed HTTP response \"fake-secret\""), Judgement{Again, Faulty, 0, "no valid HTTP answer", Invalid}},
 	} {

@@ -2,10 +2,13 @@ package schedule
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // A clock that is days ahead while one run ends passes over nothing: how far a list reached is told by its sender's clock. By which
@@ -27,6 +30,31 @@ func TestClockIsAheadForARun(t *testing.T) {
 		}
 		if m := w.mark(); m.Last.Ended.After(time.Now()) || m.Last.Error != "" {
 			t.Errorf("the mark is %+v", m)
+		}
+	})
+}
+
+// Where the clock is further ahead than the sender's list goes back, all of the list counts as too old. Nothing is passed over for that.
+func TestClockIsAheadOfTheList(t *testing.T) {
+	bubble(t, func(w *world) {
+		s := w.server.Spec(reconciletest.Origin)
+		s.Reconcile.Window = 24 * time.Hour
+		p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(reconciletest.Secret)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.change(func(s *Source) { s.Provider, s.Ingest = p, w.ingest })
+		w.begun()
+		w.shift(72 * time.Hour)
+		w.make("evt_lost")
+		w.pass(4 * every)
+		if m := w.mark(); !strings.Contains(m.Last.Error, "our clock is 72h0m0s ahead") {
+			t.Errorf("the mark is %+v", m)
+		}
+		w.shift(0)
+		w.pass(4 * every)
+		if !w.has("evt_lost") {
+			t.Errorf("it was passed over: %+v\n%s", w.mark(), w.logged())
 		}
 	})
 }
@@ -84,12 +112,13 @@ func TestMarkIsNotMovedBackByAWrongClock(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)
 		says   string
+		times  int // in four hours and a minute
 	}{
-		"behind": {func(*world) {}, "does not confirm ours"},
+		"behind": {func(*world) {}, "does not confirm ours", 5},
 		"no answer": {func(w *world) {
 			w.answers(func(rw http.ResponseWriter) bool { rw.WriteHeader(http.StatusForbidden); return true })
-		}, "could not be asked what time it is"},
-		"no date": {func(w *world) { w.server.Clock = nil }, "does not confirm ours"},
+		}, "could not be asked what time it is", 242},
+		"no date": {func(w *world) { w.server.Clock = nil }, "does not confirm ours", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -103,9 +132,12 @@ func TestMarkIsNotMovedBackByAWrongClock(t *testing.T) {
 				c.change(w)
 				g = w.start()
 				w.pass(4*time.Hour + time.Minute)
-				w.says(5, c.says) // once an hour
+				w.says(c.times, c.says)
 				after := w.mark()
-				if before.Token = after.Token; after != before {
+				if !strings.Contains(after.Last.Error, c.says) {
+					t.Errorf("on record: %+v", after.Last)
+				}
+				if before.Token, before.Last = after.Token, after.Last; after != before {
 					t.Errorf("the mark is %+v, and was %+v", after, before)
 				}
 				g.stop()

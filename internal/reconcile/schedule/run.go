@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 // Why a run ended that was not through.
 var (
 	errTaken   = errors.New("another gateway has taken over")
+	errClock   = errors.New("the mark is of a time to come, and the sender's clock does not confirm ours: see that the clock is right")
 	errUnheard = errors.New("the store did not answer for so long that another gateway may have taken over")
 )
 
@@ -54,8 +56,12 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 	if refused, _ := errors.AsType[*reconcile.AnswerError](err); refused != nil && refused.After > tryAgain {
 		s.later(src.Name, min(refused.After, insist)) // when the sender said
 	}
+	cut := report.Cut && mark.Through.Before(report.Since)
+	if cut && report.Ahead > 0 && err == nil { // it lies in the list, and our clock counts it as too old for that
+		err = fmt.Errorf("our clock is %v ahead of the sender's, so that a part of its list counts as forgotten: set it", report.Ahead.Round(time.Minute))
+	}
 	found := s.news(&src, mark, report, err)
-	s.tell(ctx, &src, mark, found, late || report.Cut && mark.Through.Before(report.Since), err)
+	s.tell(ctx, &src, mark, found, late || cut, err)
 	s.record(ctx, &src, mark, found, err)
 }
 
@@ -86,23 +92,29 @@ func (s *Schedule) run(ctx context.Context, src Source, mark journal.Mark, since
 // compared until then. If it is our clock that is wrong, which the sender's tells, the mark is right: what was made before the source
 // began is somebody else's, and would be done twice.
 func (s *Schedule) goBack(ctx context.Context, src Source, mark journal.Mark, now time.Time) {
-	s.later(src.Name, journal.MuchAhead) // unless it is done
 	only := src
 	only.Redeliver, only.Ingest = false, nil
 	report, err := s.run(ctx, only, mark, now)
-	log := s.opt.Logger.With("source", src.Name, "compared_through", mark.Through)
 	switch {
 	case ctx.Err() != nil:
+		s.release(ctx, src.Name, mark.Token, mark.Last)
+		return
 	case err != nil:
-		log.Warn("reconcile: a source counts as compared up to a time to come, and its sender could not be asked what time it is; it is tried again", "error", err)
+		err = fmt.Errorf("the mark is of a time to come, and the sender could not be asked what time it is: %w", err)
 	case report.Answered.IsZero() || beyond(now, report.Answered) || beyond(report.Answered, now):
-		log.Warn("reconcile: a source counts as compared up to a time to come, and its sender's clock does not confirm ours, so it is not compared; see that the clock is right", "sender", report.Answered)
+		err = errClock
+		s.later(src.Name, journal.MuchAhead)
 	case s.advance(ctx, src.Name, mark.Token, journal.MarkAdvance{Through: now.Add(overlap), Back: true, Lease: now.Add(leaseTime)}):
-		log.Warn("reconcile: a clock was ahead when a source was compared; it is compared with its sender's list from now on, and what was made before, hookonce reconcile finds")
-		mark.Last = journal.MarkResult{Ended: now}
+		s.opt.Logger.Warn("reconcile: a clock was ahead when a source was compared; it is compared with its sender's list from now on, and what was made before, hookonce reconcile finds",
+			"source", src.Name, "compared_through", mark.Through)
 		s.later(src.Name, 0)
 	}
-	s.release(ctx, src.Name, mark.Token, mark.Last)
+	result := journal.MarkResult{Ended: now}
+	if err != nil {
+		s.opt.Logger.Warn("reconcile: a source is not compared; it is tried again", "source", src.Name, "compared_through", mark.Through, "sender", report.Answered, "error", err)
+		result.Error = err.Error()
+	}
+	s.release(ctx, src.Name, mark.Token, result)
 }
 
 // begin marks the beginning of a source that was never compared. What was made before is never asked about, because the source may
