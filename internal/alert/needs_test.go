@@ -206,3 +206,14 @@ func TestASlowQuestionIsNoGoodNews(t *testing.T) {
 		}
 	}
 }
+
+// One question that was not answered makes nobody blind: what was read a moment before still says how things are.
+func TestOneFailureMakesNobodyBlind(t *testing.T) {
+	for fails, blind := range map[time.Duration]bool{0: false, time.Minute - time.Second: false, time.Minute: true, time.Hour: true} {
+		s := &overview.Snapshot{At: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)}
+		s.Parts = []overview.Part{{Name: overview.PartOpen, Read: s.At.Add(-fails - time.Second), Error: "timeout", Failing: s.At.Add(-fails)}}
+		if v := Judge(s); v.Healthy == blind || strings.Contains(v.Headline, "Everything is well") == blind {
+			t.Errorf("after %v: healthy: %t, %q", fails, v.Healthy, v.Headline)
+		}
+	}
+}
