@@ -159,9 +159,6 @@ type post struct {
 	now       func() time.Time
 }
 
-// errSpent ends an attempt whose connections were closed one after the other.
-var errSpent = &retry.Fault{Kind: retry.Reset, Text: "connection closed before the answer"}
-
 func (p *post) carryOut(ctx context.Context, e hookonce.QueuedEffect) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -173,7 +170,7 @@ func (p *post) carryOut(ctx context.Context, e hookonce.QueuedEffect) error {
 		return err
 	}
 	start := time.Now()
-	response, err := p.client.Do(outgoing.LimitRepeats(req, p.client.CloseIdleConnections, errSpent))
+	response, err := p.client.Do(outgoing.LimitRepeats(req, p.client.CloseIdleConnections))
 	if err != nil {
 		return unanswered(ctx, p.now(), err, time.Since(start))
 	}

@@ -50,11 +50,8 @@ func newRequest(ctx context.Context, d *destination, w *journal.Work, sent *hook
 			return nil, &retry.Fault{Kind: retry.Unspecified, Text: "the delivery could not be signed: " + err.Error(), Ours: true}
 		}
 	}
-	return outgoing.LimitRepeats(r.WithContext(ctx), func() { closeIdle(d.transport) }, errSpent), nil
+	return outgoing.LimitRepeats(r.WithContext(ctx), func() { closeIdle(d.transport) }), nil
 }
-
-// errSpent ends an attempt whose connections were closed one after the other.
-var errSpent = &retry.Fault{Kind: retry.Reset, Text: "connection closed before the answer"}
 
 // reader is a body that needs no closing.
 type reader struct{ bytes.Reader }

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
-	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // A clock that is days ahead while one run ends passes over nothing: how far a list reached is told by its sender's clock. By which
@@ -37,13 +35,8 @@ func TestClockIsAheadForARun(t *testing.T) {
 // Where the clock is further ahead than the sender's list goes back, all of the list counts as too old. Nothing is passed over for that.
 func TestClockIsAheadOfTheList(t *testing.T) {
 	bubble(t, func(w *world) {
-		s := w.server.Spec(reconciletest.Origin)
-		s.Reconcile.Window = 24 * time.Hour
-		p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(reconciletest.Secret)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.change(func(s *Source) { s.Provider, s.Ingest = p, w.ingest })
+		w.remembers(24 * time.Hour)
+		w.change(func(s *Source) { s.Ingest = w.ingest })
 		w.begun()
 		w.shift(72 * time.Hour)
 		w.make("evt_lost")

@@ -183,6 +183,18 @@ func (w *world) change(f func(*Source)) {
 	f(&w.source)
 }
 
+// remembers has the sender's list go back for as long.
+func (w *world) remembers(window time.Duration) {
+	w.Helper()
+	s := w.server.Spec(reconciletest.Origin)
+	s.Reconcile.Window = window
+	p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(reconciletest.Secret)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.change(func(s *Source) { s.Provider = p })
+}
+
 // make makes an event of now.
 func (w *world) make(id string) time.Time {
 	at := time.Now().Truncate(time.Second)
@@ -696,13 +708,7 @@ func TestMetricsOfASource(t *testing.T) {
 func TestWindowPassed(t *testing.T) {
 	for away, want := range map[time.Duration]int{12 * time.Hour: 0, 72 * time.Hour: 1} {
 		bubble(t, func(w *world) {
-			s := w.server.Spec(reconciletest.Origin)
-			s.Reconcile.Window = 24 * time.Hour
-			p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(reconciletest.Secret)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.change(func(s *Source) { s.Provider = p })
+			w.remembers(24 * time.Hour)
 			w.begun().stop()
 			w.pass(away)
 			w.start()
