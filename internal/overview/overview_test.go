@@ -587,3 +587,25 @@ func TestDrains(t *testing.T) {
 		}
 	}
 }
+
+// What was before the hours that are known is asked for as seldom as they are, also while they take long at the turn of an hour.
+func TestLastEventsAreNotAskedForAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := store{slow: map[string]int{"hours": 0, "before": 0}, took: map[string]time.Duration{"hours": 20 * time.Second, "before": time.Millisecond}}
+		v := newOverview(&s)
+		v.opt.Sources = func() []SourceState { return []SourceState{{Name: "mail", ExpectEvery: 3600}} }
+		defer v.Close()
+		time.Sleep(4 * time.Minute) // so that hours were asked for a minute before an hour ends, and are not again at once
+		const long = 2 * time.Hour
+		for began := time.Now(); time.Since(began) < long; time.Sleep(1100 * time.Millisecond) {
+			if _, err := v.Snapshot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n, most := s.slow["before"], int(long/hourEvery)+4; n < 3 || n > most {
+			t.Errorf("it was asked for %d times, want at most %d", n, most)
+		}
+	})
+}
