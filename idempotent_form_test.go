@@ -1,6 +1,7 @@
 package hookonce_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"log"
@@ -13,6 +14,60 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/memstore"
 )
+
+// The form that a middleware has parsed, which put the body back, is there for the handler with its files.
+func TestIdempotentLeavesTheFilesOfAMiddleware(t *testing.T) {
+	upload := func(t *testing.T, r *http.Request) {
+		f, _, err := r.FormFile("file")
+		if err != nil {
+			t.Errorf("the file is gone: %v", err)
+			return
+		}
+		f.Close()
+	}
+	fingerprint := hookonce.WithFingerprintFunc(func(_ *http.Request, body []byte) []byte { return body })
+	for name, handler := range map[string]func(*testing.T) http.Handler{
+		"Idempotent": func(t *testing.T) http.Handler {
+			return counter(memstore.New(), func(_ http.ResponseWriter, r *http.Request, _ *memstore.Tx) error {
+				upload(t, r)
+				return nil
+			}, fingerprint)
+		},
+		"IdempotentLease": func(t *testing.T) http.Handler {
+			return desk(memstore.New(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { upload(t, r) }), fingerprint)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			next := handler(t)
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				whole, err := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(whole))
+				if err = errors.Join(err, r.ParseMultipartForm(1)); err != nil {
+					t.Error(err)
+				}
+				r.Body = io.NopCloser(bytes.NewReader(whole))
+				next.ServeHTTP(w, r)
+			}))
+			defer srv.Close()
+			form := multipartOf("b1", [2]string{`Content-Disposition: form-data; name="file"; filename="a"`, strings.Repeat("x", 1<<10)})
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, strings.NewReader(form))
+			if err != nil {
+				t.Fatal(err)
+			}
+			asForm("b1")(r)
+			r.Header.Set("Idempotency-Key", "k1")
+			answer, err := srv.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			if answer.StatusCode != http.StatusOK {
+				t.Errorf("answered %s", answer.Status)
+			}
+		})
+	}
+}
 
 // What a handler, or the function of WithFingerprintFunc, parses of a form into temporary files is
 // deleted when it has ended, however that is. The server deletes those of its own request alone,

@@ -44,7 +44,7 @@ func (w *worker) carryOut(e hookonce.QueuedEffect, asked time.Time, free func())
 		w.report(e, w.record(e, outcome{err: errNotBegun}))
 		return
 	}
-	if e.Deaths >= w.deaths && !w.lost.excuse(e) {
+	if e.Deaths >= w.deaths && !w.lost.excuse(e, w.now().Add(-max(time.Hour, time.Duration(2*w.deaths)*w.lease))) {
 		w.report(e, w.record(e, outcome{err: deadly(e)}))
 		return
 	}
@@ -285,11 +285,12 @@ func (l *lostTakes) forget(e hookonce.QueuedEffect) {
 }
 
 // excuse reports whether e, which has died as often as it may, may be begun once more, because lost
-// takes may have been among its deaths. One of which it is never known what came of it is excused once.
-func (l *lostTakes) excuse(e hookonce.QueuedEffect) bool {
+// takes may have been among its deaths: not what was enqueued later, nor by a take before since, which
+// the deaths do not go back to. One of which it is never known what came of it is excused once.
+func (l *lostTakes) excuse(e hookonce.QueuedEffect, since time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last.IsZero() || e.EnqueuedAt.After(l.last) || l.excused[e.ID] {
+	if l.last.Before(since) || e.EnqueuedAt.After(l.last) || l.excused[e.ID] {
 		return false
 	}
 	l.excused[e.ID] = true

@@ -42,6 +42,19 @@ var (
 	ErrHasEvents = errors.New("cells: the store has events already, which a first map would take for new elsewhere, because another cell has the weight; begin with cells_map: 1 and weight: 0 for every other cell, and raise it when that runs")
 )
 
+// IntroducedError says that a map was introduced, or may have been, and that this cell could not look at it. It counts then:
+// maps do not go back.
+type IntroducedError struct {
+	Number int64
+	Err    error
+}
+
+func (e *IntroducedError) Error() string {
+	return fmt.Sprintf("map %d of the cells is introduced, or may be ('hookonce cells status' says so): %v", e.Number, e.Err)
+}
+
+func (e *IntroducedError) Unwrap() error { return e.Err }
+
 // Known is [journal.Reconciler.Known], as it answers within this cell.
 type Known func(ctx context.Context, source string, keys []string) (map[string]journal.Known, error)
 
@@ -187,8 +200,11 @@ func (c *Cells) introduce(ctx context.Context, told Configured) error {
 		return err
 	}
 	err = c.raise(ctx, []journal.CellMap{{Number: next.Number, Content: next.content, Since: c.opt.Now()}}, told.Cells)
-	if err != nil && !errors.Is(err, ErrConflict) {
+	switch {
+	case errors.Is(err, ErrHasEvents):
 		return err
+	case err != nil && !errors.Is(err, ErrConflict):
+		return &IntroducedError{next.Number, err}
 	}
 	if now := c.state.Load().chain.numbered(next.Number); now == nil || now.digest != next.digest {
 		return cmp.Or(told.conflict(c.state.Load().chain.Newest()), err) // somebody else was first

@@ -20,10 +20,11 @@ type keeper struct {
 	journal.CellKeeper
 	record journal.CellRecord
 	refuse error // what raising ends with
+	away   error // what reading ends with
 	events bool  // there are some
 }
 
-func (k *keeper) CellRecord(context.Context) (journal.CellRecord, error) { return k.record, nil }
+func (k *keeper) CellRecord(context.Context) (journal.CellRecord, error) { return k.record, k.away }
 
 func (k *keeper) RaiseCellMap(_ context.Context, r journal.CellRaise) error {
 	if k.events && r.Fresh && len(k.record.Maps) == 0 {
@@ -48,6 +49,33 @@ func newCell(self string, k *keeper) (*Cells, *strings.Builder) {
 	}}
 	c.state.Store(&state{chain: new(Chain)})
 	return c, log
+}
+
+// A map that was introduced, or may have been, is not called unchanged where this cell cannot look at it.
+func TestIntroducedButNotSeen(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("the connection was lost")
+	for name, c := range map[string]struct {
+		keeper keeper
+		weight uint32 // of the other cell
+		want   bool
+	}{
+		"the store cannot be read afterwards": {keeper{away: lost}, 0, true},
+		"nobody knows what became of it":      {keeper{refuse: lost}, 0, true},
+		"it is refused":                       {keeper{refuse: journal.ErrCellEvents}, 0, false},
+		"it cannot be the first":              {keeper{}, 1, false},
+	} {
+		cell, _ := newCell("a", &c.keeper)
+		err := cell.Configure(t.Context(), Configured{Number: 1, Cells: []Cell{{"a", "https://a", 1}, {"b", "https://b", c.weight}}, Sources: []string{"s"}})
+		var introduced *IntroducedError
+		if got := errors.As(err, &introduced); got != c.want || err == nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if c.want && (introduced.Number != 1 || !errors.Is(err, lost)) {
+			t.Errorf("%s: map %d, because of %v", name, introduced.Number, introduced.Err)
+		}
+	}
 }
 
 // A store with events takes its first map from another cell only where all that it may have on record is its own by that.

@@ -35,7 +35,7 @@ func (s *sender) wanted(dest *destination, w *journal.Work) bool {
 		s.opt.Journal.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: s.opt.Now()})
 		return false
 	}
-	if !w.Stale {
+	if !w.Stale || dest.Stale == StaleDeliver {
 		return true
 	}
 	s.metrics.stale.WithLabelValues(w.Source, w.Destination, string(dest.Stale)).Inc()

@@ -169,19 +169,23 @@ func TestBreakerCounts(t *testing.T) {
 		name  string
 		play  plays
 		apart time.Duration
-		same  bool // one event again and again
+		of    int // so many events take turns; 0: each play has its own
 		ill   bool
 	}{
 		{name: "no valid answers", play: plays{broken, broken, broken}, ill: true},
 		{name: "429, 502, 503, 504", play: plays{answered(429), answered(502), answered(503)}, ill: true},
 		{name: "504", play: plays{answered(504), answered(504), answered(504)}, ill: true},
-		{name: "no connections", play: plays{refused, refused, refused}, same: true, ill: true},
-		{name: "one event alone", play: plays{broken, broken, broken, answered(503), answered(504)}, apart: time.Hour, same: true},
+		{name: "no connections", play: plays{refused, refused, refused}, of: 1, ill: true},
+		{name: "one event alone", play: plays{broken, broken, broken, answered(503), answered(504)}, apart: time.Hour, of: 1},
+		{name: "two events that take turns", play: plays{broken, broken, broken, answered(503), answered(504), broken, broken}, apart: time.Hour, of: 2},
+		{name: "three events that take turns", play: plays{broken, broken, broken}, of: 3, ill: true},
+		{name: "a refusal between, and then three that hang", play: plays{broken, broken, answered(500), broken, broken, broken}, of: 3, ill: true},
 		{name: "500", play: plays{answered(500), answered(500), answered(501), answered(505), answered(500)}},
 		{name: "refusals", play: plays{answered(400), answered(422), answered(409), answered(404), answered(400)}},
 		{name: "redirects", play: plays{answered(302), answered(302), answered(302), answered(302)}},
 		{name: "no success for a while", play: plays{answered(500), answered(400), answered(302), answered(500)}, apart: 10 * time.Second, ill: true},
-		{name: "one event without success for a while", play: plays{answered(500), answered(500), answered(500), answered(500)}, apart: time.Hour, same: true},
+		{name: "one event without success for a while", play: plays{answered(500), answered(500), answered(500), answered(500)}, apart: time.Hour, of: 1},
+		{name: "two events that take turns without success for a while", play: plays{answered(500), answered(500), answered(500), answered(500), answered(500)}, apart: time.Hour, of: 2},
 		{name: "a success between", play: plays{broken, broken, answered(200), broken, broken}},
 		{name: "a success between, for a while", play: plays{answered(500), answered(500), answered(200), answered(500), answered(500)}, apart: 20 * time.Second},
 		{name: "a refusal between", play: plays{broken, broken, answered(404), broken, broken}},
@@ -199,8 +203,8 @@ func TestBreakerCounts(t *testing.T) {
 					return c.play[n-1]()
 				})
 				for i := range c.play {
-					if c.same {
-						i = 0
+					if c.of > 0 {
+						i %= c.of
 					}
 					s.bring(piece(i))
 					<-time.After(c.apart)

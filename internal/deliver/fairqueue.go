@@ -3,6 +3,7 @@ package deliver
 import (
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/retry"
 )
@@ -122,12 +123,20 @@ func (c *class) shift() queued {
 	return q
 }
 
-// queue is what waits before a destination, by class.
+// fairQueue is what waits before a destination, by class.
 type fairQueue struct {
 	classes map[classKey]*class
 	len     int
 	places  uint64
-	passed  int // others that went before what fails, in a row
+	passed  int                  // others that went before what fails, in a row
+	ranked  map[string]*versions // by ordering group, of what waits and has a rank
+}
+
+// versions are the deliveries of one resource that wait. The journal said of each whether it is stale when it handed it
+// out; what is delivered while it waits, nobody but the queue can tell it.
+type versions struct {
+	waiting   int
+	delivered hookonce.Rank // the newest meanwhile
 }
 
 // class returns that of a delivery.
@@ -178,8 +187,48 @@ func (f *fairQueue) add(w *journal.Work) *class {
 	f.places++
 	c.push(queued{w, f.places})
 	f.len++
+	if of := ranked(w); of != "" {
+		if f.ranked == nil {
+			f.ranked = map[string]*versions{}
+		}
+		if f.ranked[of] == nil {
+			f.ranked[of] = &versions{}
+		}
+		f.ranked[of].waiting++
+	}
 	return c
 }
+
+// left counts a delivery that does not wait any more, and says so in it if a newer version was delivered meanwhile.
+func (f *fairQueue) left(w *journal.Work) *journal.Work {
+	f.len--
+	of := ranked(w)
+	if v := f.ranked[of]; v != nil {
+		w.Stale = w.Stale || older(w.Rank, v.delivered)
+		if v.waiting--; v.waiting == 0 {
+			delete(f.ranked, of)
+		}
+	}
+	return w
+}
+
+// delivered compares what waits with a version that was delivered.
+func (f *fairQueue) delivered(w *journal.Work) {
+	if v := f.ranked[ranked(w)]; v != nil && (v.delivered.IsZero() || older(v.delivered, w.Rank)) {
+		v.delivered = w.Rank
+	}
+}
+
+// ranked names the ordering group of a delivery whose versions can be compared; empty: they cannot.
+func ranked(w *journal.Work) string {
+	if w.Rank.IsZero() {
+		return ""
+	}
+	return w.Group()
+}
+
+// older is the rule of [journal.NewerSQL].
+func older(r, than hookonce.Rank) bool { return r.Kind == than.Kind && r.N < than.N }
 
 // next returns the class whose turn it is among those that may begin; nil if none may. What fails goes after the
 // others, but for every fourth turn, or if it takes long for one in a while.
@@ -209,21 +258,19 @@ func (f *fairQueue) next(now time.Time, may func(*class) bool) *class {
 
 // take takes a delivery of a class.
 func (f *fairQueue) take(c *class, now time.Time) *journal.Work {
-	f.len--
 	if f.passed++; c.fails() {
 		f.passed = 0
 	}
-	return c.pop(now).work
+	return f.left(c.pop(now).work)
 }
 
 // drain takes everything that waits.
 func (f *fairQueue) drain() (all []*journal.Work) {
 	for _, c := range f.classes {
 		for c.len() > 0 {
-			all = append(all, c.shift().work)
+			all = append(all, f.left(c.shift().work))
 		}
 	}
-	f.len = 0
 	return all
 }
 
@@ -231,8 +278,7 @@ func (f *fairQueue) drain() (all []*journal.Work) {
 // there is room for: the oldest.
 func (f *fairQueue) excess(c *class, inARow int) (all []*journal.Work) {
 	for c.slow >= inARow && c.len() > maxSlow {
-		all = append(all, c.shift().work)
-		f.len--
+		all = append(all, f.left(c.shift().work))
 	}
 	return all
 }

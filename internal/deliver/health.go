@@ -70,11 +70,24 @@ type trouble struct {
 
 func (c *trouble) is(source, kind string) bool { return c.Source == source && c.Type == kind }
 
-// row are the failures since the last success.
+// row are the failures since the last success. A few events prove nothing, however often they take turns in failing, so
+// that each counts once; that nobody is there counts each time.
 type row struct {
-	signs, failures int
-	sign, failure   time.Time // when the attempts that came to the first ones began
-	event           int64     // the last that failed: one event alone proves nothing
+	signs          int
+	sign, failure  time.Time // when the attempts that came to the first ones began
+	signed, failed []int64   // the events that gave a sign, and all that failed
+}
+
+// counts adds an event to those of a row, which has places for as many as can matter. It reports whether it is another
+// one.
+func (h *health) counts(events *[]int64, id int64) (other bool) {
+	if slices.Contains(*events, id) {
+		return false
+	}
+	if len(*events) < max(h.settings.Failures, signsSoon) {
+		*events = append(*events, id)
+	}
+	return true
 }
 
 func newHealth(s Breaker, most int, now time.Time) *health {
@@ -171,19 +184,14 @@ func (h *health) failed(now time.Time, t *try, v retry.Judgement, cause string) 
 	}
 	h.cause = cause
 	h.busyTo = maxTime(h.busyTo, v.Due(now, 0))
-	first := h.row.failures == 0
-	other := first || h.row.event != t.work.EventID
-	h.row.event = t.work.EventID
-	if first {
+	if len(h.row.failed) == 0 {
 		h.row.failure = t.began
 	}
-	if other {
-		h.row.failures++
-	}
+	h.counts(&h.row.failed, t.work.EventID)
 	switch {
 	case !v.Signal.Illness():
-		h.row.signs = 0
-	case other || v.Signal == retry.Unreachable:
+		h.row.signs, h.row.signed = 0, nil
+	case h.counts(&h.row.signed, t.work.EventID) || v.Signal == retry.Unreachable:
 		if h.row.signs++; h.row.signs == 1 {
 			h.row.sign = t.began
 		}
@@ -211,7 +219,7 @@ func (h *health) shown(now time.Time, s retry.Signal) bool {
 	r := &h.row
 	return r.signs >= h.settings.Failures ||
 		r.signs >= signsSoon && now.Sub(r.sign) >= soon ||
-		r.failures >= h.settings.Failures && now.Sub(r.failure) >= noSuccess ||
+		len(r.failed) >= h.settings.Failures && now.Sub(r.failure) >= noSuccess ||
 		s.Illness() && h.state == Recovering && r.signs >= h.limit
 }
 

@@ -6,6 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 )
@@ -162,6 +165,66 @@ func TestStale(t *testing.T) {
 				s.bring(piece(2)) // one that is not stale
 				if told := s.told(); len(told) != 1 || told[0].Status != 200 || sent[len(sent)-1] != "" {
 					t.Errorf("a fresh event: %+v, sent with %q", told, sent)
+				}
+			})
+		})
+	}
+}
+
+// A version that was delivered while another waited makes that one stale, though the journal could not say so when it
+// handed both out. Others do not: of another source, another kind of rank, no resource, or one that failed.
+func TestStaleWhileItWaited(t *testing.T) {
+	version := func(i int, source, resource string, r hookonce.Rank) *journal.Work {
+		w := piece(i)
+		w.Source, w.Resource, w.Rank = source, resource, r
+		return w
+	}
+	for name, c := range map[string]struct {
+		first, second *journal.Work
+		status        int
+		policy        deliver.StalePolicy
+		want          string // the mark of the second; "dropped"
+	}{
+		"older":                {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1)), 200, deliver.StaleFlag, "true"},
+		"dropped":              {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1)), 200, deliver.StaleDrop, "dropped"},
+		"not asked for":        {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1)), 200, deliver.StaleDeliver, ""},
+		"newer":                {version(1, "shop", "cart", hookonce.Version(1)), version(2, "shop", "cart", hookonce.Version(2)), 200, deliver.StaleDrop, ""},
+		"the same":             {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(2)), 200, deliver.StaleDrop, ""},
+		"that failed":          {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1)), 422, deliver.StaleDrop, ""},
+		"of another source":    {version(1, "shop", "cart", hookonce.Version(2)), version(2, "fair", "cart", hookonce.Version(1)), 200, deliver.StaleDrop, ""},
+		"of another resource":  {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "user", hookonce.Version(1)), 200, deliver.StaleDrop, ""},
+		"without a resource":   {version(1, "shop", "", hookonce.Version(2)), version(2, "shop", "", hookonce.Version(1)), 200, deliver.StaleDrop, ""},
+		"a rank of two kinds":  {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Rank{N: 1, Kind: hookonce.RankTime}), 200, deliver.StaleDrop, ""},
+		"a second has no rank": {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Rank{}), 200, deliver.StaleDrop, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				app := nowhere
+				app.Stale, app.Concurrency = c.policy, 1
+				release := make(chan struct{}, 2)
+				marks := make(chan string, 2)
+				s := newStandIn(t, app, func(r *http.Request) (*http.Response, error) {
+					<-release
+					marks <- r.Header.Get("Hookonce-Stale")
+					if len(marks) == 1 {
+						return status(c.status), nil
+					}
+					return status(200), nil
+				})
+				s.bring(c.first, c.second)
+				release <- struct{}{}
+				release <- struct{}{}
+				synctest.Wait()
+				<-marks
+				got := "dropped"
+				if len(marks) == 1 {
+					got = <-marks
+				}
+				if got != c.want {
+					t.Errorf("the second was sent with %q, want %q", got, c.want)
+				}
+				if n, err := testutil.GatherAndCount(s.metrics, "hookonce_stale_deliveries_total"); n == 1 != (c.want != "") || err != nil {
+					t.Errorf("%d are counted, %v", n, err)
 				}
 			})
 		})

@@ -115,7 +115,7 @@ func (h *own) set(name, value string) {
 // coalesces is not told: events come and go under it, and who took it for this one's would lose the next.
 func (h *own) event(w *journal.Work) {
 	h.set(header.HookonceSource, header.Safe(w.Source))
-	if w.EventID != 0 {
+	if w.EventID != 0 && !w.Unprotected { // what goes past the store may get another number there
 		h.set(header.HookonceEventID, strconv.FormatInt(w.EventID, 10))
 	}
 	if w.Token > 0 {

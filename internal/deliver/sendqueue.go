@@ -91,6 +91,9 @@ func (q *sendQueue) learn(t *turn, o *journal.Outcome, v retry.Judgement) {
 	defer q.mu.Unlock()
 	now := q.opt.Now()
 	t.class.learn(v.Signal, t.began, now)
+	if o.State == journal.Done {
+		q.waiting.delivered(t.work)
+	}
 	if t.health != q.health { // the destination is another by now
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 )
@@ -18,7 +20,8 @@ import (
 // created inside a synctest bubble.
 type standIn struct {
 	*deliver.Deliverer
-	work chan *journal.Work
+	work    chan *journal.Work
+	metrics *prometheus.Registry
 
 	paused atomic.Bool
 
@@ -51,10 +54,10 @@ func (s *standIn) Suspend(_ string, r journal.Rest) {
 // newStandIn starts a deliverer to app on a journal that stands in, and stops it when the test ends.
 func newStandIn(t *testing.T, app deliver.Destination, play transport) *standIn {
 	t.Helper()
-	s := &standIn{work: make(chan *journal.Work)}
+	s := &standIn{work: make(chan *journal.Work), metrics: prometheus.NewRegistry()}
 	var err error
 	s.Deliverer, err = options{
-		Options:   deliver.Options{Journal: s, Destinations: map[string]deliver.Destination{"app": app}},
+		Options:   deliver.Options{Journal: s, Destinations: map[string]deliver.Destination{"app": app}, Registerer: s.metrics},
 		transport: play,
 	}.open()
 	if err != nil {

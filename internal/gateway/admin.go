@@ -138,5 +138,5 @@ func refusal(err error) error {
 	case errors.As(err, &restart):
 		return &api.Refused{Detail: err.Error()}
 	}
-	return &api.Refused{Detail: err.Error() + "; nothing was changed"}
+	return &api.Refused{Detail: err.Error() + "; " + leaves(err)}
 }

@@ -393,7 +393,7 @@ func (g *Gateway) AdminAddr() net.Addr { return g.admin.Addr() }
 
 // Reload reads the configuration anew, holds it against the one that runs, and uses it, on account of by. It
 // returns what changed, in words without secrets. It is all or nothing: with an error, which may be
-// [settings.Faults] or a [RestartError], nothing was changed. All that comes of it is in the log.
+// [settings.Faults] or a [RestartError], nothing was changed, but for the map of a [cells.IntroducedError]. All that comes of it is in the log.
 //
 // Requests and attempts under way end as they began, and none is refused because of it. Calls wait for each
 // other. ctx bounds the preparation; the change itself takes no time.
@@ -408,7 +408,7 @@ func (g *Gateway) Reload(ctx context.Context, by string) (changed []string, err 
 			g.opt.Logger.Error("gateway: not reloaded, because of a fault in the configuration; nothing was changed", "by", by, "fault", f)
 		}
 	case err != nil:
-		g.opt.Logger.Error("gateway: not reloaded; nothing was changed", "by", by, "error", err)
+		g.opt.Logger.Error("gateway: not reloaded; "+leaves(err), "by", by, "error", err)
 	case len(changed) == 0:
 		g.opt.Logger.Info("gateway: reloaded; nothing has changed", "by", by)
 	default:

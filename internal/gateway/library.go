@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -19,45 +20,54 @@ import (
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
-// library looks at the library's tables in the journal's database, for people and for the overview. It has one connection of its
-// own: the overview asks once a minute what was reconciled, and between its questions the connection is closed.
+// library looks at the library's tables in the journal's database: for people, and once a minute for the overview, which has a
+// connection of its own, or people who look at pages during trouble would have it not know what was reconciled. Between questions
+// the connections are closed.
 type library struct {
-	db    *sql.DB
-	store *sqlstore.Store
+	db, overviewDB  *sql.DB
+	store, overview *sqlstore.Store // nil: the journal is not in a database
 }
 
 func openLibrary(in storePlan, store *journalStore, o Options) (l library, err error) {
-	dialect := sqlstore.SQLite
 	if o.Store != nil {
 		return l, nil
 	}
+	dialect, open := sqlstore.SQLite, func() (*sql.DB, error) { return store.Store.(*sqlite.Store).DB() }
+	opts := []sqlstore.Option{sqlstore.WithClock(o.Now)}
 	if in.Driver == config.Postgres {
-		dialect = sqlstore.Postgres
-		l.db, err = sql.Open("pgx", in.Single())
-	} else {
-		l.db, err = store.Store.(*sqlite.Store).DB()
+		dialect, open = sqlstore.Postgres, func() (*sql.DB, error) { return sql.Open("pgx", in.Single()) }
+		if in.schema != "" {
+			opts = append(opts, sqlstore.WithSchema(in.schema))
+		}
 	}
-	if err != nil {
+	single := func() (*sql.DB, error) {
+		db, err := open()
+		if err == nil {
+			db.SetMaxOpenConns(1)
+			db.SetConnMaxIdleTime(libraryIdle)
+		}
+		return db, err
+	}
+	if l.db, err = single(); err != nil {
 		return l, err
 	}
-	l.db.SetMaxOpenConns(1)
-	l.db.SetConnMaxIdleTime(libraryIdle)
-	opts := []sqlstore.Option{sqlstore.WithClock(o.Now)}
-	if dialect == sqlstore.Postgres && in.schema != "" {
-		opts = append(opts, sqlstore.WithSchema(in.schema))
+	if l.overviewDB, err = single(); err != nil {
+		return l, err
 	}
-	l.store = sqlstore.New(l.db, dialect, opts...)
+	l.store, l.overview = sqlstore.New(l.db, dialect, opts...), sqlstore.New(l.overviewDB, dialect, opts...)
 	return l, nil
 }
 
-// libraryIdle is how long the connection is kept after a question.
+// libraryIdle is how long a connection is kept after a question.
 const libraryIdle = 15 * time.Second
 
-func (l library) close() error {
-	if l.db == nil {
-		return nil
+func (l library) close() (err error) {
+	for _, db := range []*sql.DB{l.db, l.overviewDB} {
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
 	}
-	return l.db.Close()
+	return err
 }
 
 // pages are those of the library's tables, in the gateway's dashboard: whoever was let in there may look, and operators may act.
@@ -75,10 +85,10 @@ func (l library) pages(o Options, record func(context.Context, journal.Audit) er
 
 // reconciled returns what `hookonce reconcile effects` found, the latest result of each question.
 func (l library) reconciled(ctx context.Context) (all []overview.Reconciled, err error) {
-	if l.store == nil {
+	if l.overview == nil {
 		return nil, nil
 	}
-	found, err := inspect.Latest(ctx, l.store.Reconciliations)
+	found, err := inspect.Latest(ctx, l.overview.Reconciliations)
 	for _, r := range found {
 		o := overview.Reconciled{At: r.At, Until: inspect.Until(r), Table: r.Question.Table, Doubled: r.Doubled, Surplus: r.Surplus, Lost: r.Lost, Command: reconcileAgain(r.Question)}
 		if r.Doubled > 0 && len(r.Found) > 0 {

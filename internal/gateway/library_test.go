@@ -45,6 +45,16 @@ func TestLibraryInTheDashboard(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		looking, err := g.library.db.Conn(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err := g.library.reconciled(ctx); len(all) != 2 || err != nil {
+			t.Errorf("while somebody looks at a page: %+v, %v", all, err)
+		}
+		if err := looking.Close(); err != nil {
+			t.Fatal(err)
+		}
 		json := http.Header{"Accept": {"application/json"}}
 		if res := (call{method: "GET", path: "/library/", header: json}).do(t, g, nil); res.StatusCode != http.StatusUnauthorized {
 			t.Errorf("nobody: %d", res.StatusCode)

@@ -30,15 +30,15 @@ func (t throttle) keep(before throttle) throttle {
 	return t
 }
 
-// check counts a request, or says how long it should wait.
+// check counts a request, or says how long it should wait. One that is refused takes nothing: a reservation that is
+// cancelled does not give everything back where others were made after it, and what a flood takes is missed long
+// after it.
 func (t throttle) check(now time.Time) error {
-	r := t.bucket.ReserveN(now, 1)
-	wait := r.DelayFrom(now)
-	if wait == 0 {
+	if t.bucket.AllowN(now, 1) {
 		return nil
 	}
-	r.CancelAt(now)
-	return &tooFast{wait}
+	lacks := 1 - t.bucket.TokensAt(now)
+	return &tooFast{max(time.Millisecond, time.Duration(lacks/float64(t.bucket.Limit())*float64(time.Second)))}
 }
 
 // tooFast is a request that is more than its source takes.

@@ -23,8 +23,9 @@ const MaxRepeats = 2
 // before the request came or died of that, does not show: a request that ends a process would end
 // all of them at once, one for each kept connection. The last time it is over a new connection,
 // because where the other side went away all that are kept are as good as closed; closeIdle closes
-// those. What would be sent more often ends with [io.ErrUnexpectedEOF]; without a body that cannot be,
-// and the new connection is the bound. Over HTTP/2 all requests share a connection, and one is sent again that
+// those, but for one that another request gives back in that moment. What would be sent more often
+// ends with [io.ErrUnexpectedEOF]; without a body that cannot be, and the new connection is the
+// bound. Over HTTP/2 all requests share a connection, and one is sent again that
 // was refused before anybody read it: that is left to net/http.
 func LimitRepeats(r *http.Request, closeIdle func()) *http.Request {
 	body, shared, sent, repeats := r.GetBody, false, 0, 0
@@ -33,7 +34,7 @@ func LimitRepeats(r *http.Request, closeIdle func()) *http.Request {
 		if shared = is && secure.ConnectionState().NegotiatedProtocol == "h2"; shared {
 			return
 		}
-		if sent++; sent == MaxRepeats {
+		if sent++; sent >= MaxRepeats {
 			closeIdle()
 		}
 	}}))

@@ -52,6 +52,23 @@ func TestClockIsAheadOfTheList(t *testing.T) {
 	})
 }
 
+// What no list has any more is no matter of clocks: it is told, and the source goes on.
+func TestClockIsAheadOfWhatIsForgotten(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.remembers(24 * time.Hour)
+		w.change(func(s *Source) { s.Ingest = w.ingest })
+		w.begun().stop()
+		w.pass(72 * time.Hour)
+		w.shift(2 * time.Minute)
+		w.start()
+		w.make("evt_lost")
+		w.pass(4 * every)
+		if m := w.mark(); m.Last.Error != "" || time.Since(m.Through) > 4*every || !w.has("evt_lost") {
+			t.Errorf("it does not go on: %+v\n%s", m, w.logged())
+		}
+	})
+}
+
 // What is under way counts as young by the sender's clock, too.
 func TestClockIsAheadOfWhatIsYoung(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -57,7 +57,7 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 		s.later(src.Name, min(refused.After, insist)) // when the sender said
 	}
 	cut := report.Cut && mark.Through.Before(report.Since)
-	if cut && report.Ahead > 0 && err == nil { // it lies in the list, and our clock counts it as too old for that
+	if cut && !mark.Through.Before(report.Since.Add(-report.Ahead)) && err == nil { // it lies in the list, and our clock counts it as too old for that
 		err = fmt.Errorf("our clock is %v ahead of the sender's, so that a part of its list counts as forgotten: set it", report.Ahead.Round(time.Minute))
 	}
 	found := s.news(&src, mark, report, err)
