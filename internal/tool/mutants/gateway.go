@@ -204,6 +204,22 @@ var gateway = []mutant{
 		`WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY event_id LIMIT 1)`,
 		`WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY due_at LIMIT 1)`,
 		[]test{{"./internal/journal/sqlite", "TestStore"}, {yearly, "TestScenes/order"}}},
+	{"few-events-are-many", "gateway: two events that take turns in failing make a destination ill, and never die", "internal/deliver/health.go",
+		`if slices.Contains(*events, id) {`, `if n := len(*events); n > 0 && (*events)[n-1] == id {`,
+		[]test{{"./internal/deliver", "TestBreakerCounts"}}},
+	{"stale-while-it-waited", "gateway: a version is dropped or marked only by what was known when it was handed out", "internal/deliver/sendqueue.go",
+		`if o.State == journal.Done {`, `if false {`,
+		[]test{{"./internal/deliver", "TestStaleWhileItWaited"}}},
+	{"refused-takes-a-turn", "strangers: what a flood is refused is missed afterwards", "internal/ingest/throttle.go",
+		`	if t.bucket.AllowN(now, 1) {
+		return nil
+	}`,
+		`	r := t.bucket.ReserveN(now, 1)
+	if r.DelayFrom(now) == 0 {
+		return nil
+	}
+	r.CancelAt(now)`,
+		[]test{{"./internal/ingest", "TestRefusalsTakeNothing"}}},
 	{"ours-costs-a-try", "gateway: a fault of ours uses up an attempt", "internal/retry/judge.go",
 		`v.Result, v.Signal, v.After = Uncounted, NoSignal, uncountedDelay`,
 		`v.Signal = NoSignal`,

@@ -117,7 +117,7 @@ func (r *restored) shell(commands string) {
 // eventually waits for what a gateway does in the background.
 func (r *restored) eventually(what string, ok func() bool) {
 	r.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(lookByProgram) {
 		if time.Now().After(deadline) {
 			r.Fatalf("%s: not in time\n%s", what, r.p.log)
 		}

@@ -85,7 +85,7 @@ func TestFirstEventTakesTwoCommands(t *testing.T) {
 func shown(t *testing.T, p *process, line string) {
 	t.Helper()
 	form := regexp.MustCompile(line)
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(look) {
 		if form.MatchString(p.out.String()) {
 			return
 		}

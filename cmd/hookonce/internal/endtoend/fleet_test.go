@@ -153,7 +153,7 @@ func (f *fleet) insist(client *http.Client, c change) bool {
 		f.t.Error(err)
 		return false
 	}
-	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(look) {
 		f.mu.Lock()
 		addr := f.gateways[rand.IntN(len(f.gateways))].addr
 		f.mu.Unlock()

@@ -34,7 +34,7 @@ func TestKilledGatewayIsToldAsGone(t *testing.T) {
 	}
 	await := func(what string, ok func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(patience); !ok(); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); !ok(); time.Sleep(look) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: not in time\n%s", what, list(all[0], "--all"))
 			}

@@ -58,7 +58,7 @@ func syncKilled(t *testing.T, store string) {
 	}
 	p = mustLaunch(t, dir, serve...)
 	status, text := 0, ""
-	for deadline := time.Now().Add(patience); status != http.StatusOK && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); status != http.StatusOK && time.Now().Before(deadline); time.Sleep(look) {
 		var err error
 		if status, text, err = ask(p.addr, `{"id":"evt_1","type":"order.paid"}`); err != nil {
 			t.Fatal(err)

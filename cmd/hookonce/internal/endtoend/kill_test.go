@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -280,8 +281,8 @@ func TestSignalSentTwiceIsOneSignal(t *testing.T) {
 // awaitLog waits until the process has logged the text.
 func (p *process) awaitLog(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if bytes.Contains([]byte(p.log.String()), []byte(text)) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(look) {
+		if strings.Contains(p.log.String(), text) {
 			return
 		}
 	}

@@ -437,7 +437,7 @@ func (g *languageGateway) stop(t *testing.T) {
 // send sends an event until it is acknowledged, as Stripe does.
 func (g *languageGateway) send(t *testing.T, of spec.Sample) {
 	header, body := g.signer.Spec().Sample(of)
-	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(look) {
 		signed := &hookonce.Request{Method: http.MethodPost, Header: header.Clone(), Body: body, Now: time.Now()}
 		if err := g.signer.Sign(signed); err != nil {
 			t.Error(err)

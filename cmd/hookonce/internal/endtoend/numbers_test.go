@@ -234,7 +234,7 @@ func (s *numbersStorm) send(client *http.Client, r request) {
 	if r.forged {
 		signer = provider.HMAC(provider.HMACConfig{Secrets: []string{"not_the_secret_of_this_test"}})
 	}
-	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(look) {
 		s.mu.Lock()
 		g := s.launched[rand.IntN(len(s.launched))]
 		gone := g == s.gone

@@ -163,7 +163,7 @@ func (f *fleet) awaitAccepted(after time.Time) {
 
 func awaitAfter(t *testing.T, m *moments, after time.Time, what string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(look) {
 		if at := m.all(); len(at) > 0 && at[len(at)-1].After(after) {
 			return
 		}
@@ -214,7 +214,7 @@ func (p *probe) run(ctx context.Context, i int) {
 // after waits for a commit at another node than the one, and returns when it was.
 func (p *probe) after(moment time.Time, but *patronitest.Node) time.Time {
 	p.t.Helper()
-	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(look) {
 		for i := range p.at {
 			at := p.at[i].all()
 			if p.c.Node(i+1) != but && len(at) > 0 && at[len(at)-1].After(moment) {

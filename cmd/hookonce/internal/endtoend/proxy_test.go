@@ -101,7 +101,7 @@ func startProxy(t *testing.T, name string, p *proxy) {
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	p.client = &http.Client{Transport: transport, Timeout: patience}
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(look) {
 		conn, err := net.Dial("tcp", p.addr)
 		if err == nil {
 			conn.Close()
@@ -406,7 +406,7 @@ func TestRollingUpgradeRefusesNobody(t *testing.T) {
 // await waits for what happens in the background.
 func await(t *testing.T, happened func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !happened(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !happened(); time.Sleep(look) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it did not happen within %v", patience)
 		}

@@ -355,7 +355,7 @@ func (a *accounts) recall(doors []string) {
 
 // remind sends one event that was acknowledged to a gateway, until it is acknowledged again.
 func (a *insistent) remind(door, n int) {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(look) {
 		if a.copy(door, n, event(n)) {
 			a.recalled.Add(1)
 			return

@@ -31,7 +31,7 @@ func (s *stage) open() (db *sql.DB, prefix string, err error) {
 
 // settle waits until nothing is to be delivered any more, or that takes too long: then the end of the run says so.
 func (s *stage) settle(db *sql.DB, prefix string, within time.Duration) {
-	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(look) {
 		var open int
 		if err := db.QueryRow(`SELECT count(*) FROM ` + prefix + `deliveries`).Scan(&open); err == nil && open == 0 {
 			return

@@ -123,7 +123,7 @@ func newStage(t *testing.T, primary *pgtest.Cluster) *stage {
 // launch starts the gateway in a place. While what it needs is away it does not start, and is started again.
 func (s *stage) launch(i int) error {
 	var err error
-	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * patience); time.Now().Before(deadline); time.Sleep(look) {
 		var p *process
 		if p, err = launch(s.dir, os.Environ(), append(s.serve, fmt.Sprintf("127.0.0.1:%d", s.ports[i]))...); err == nil {
 			s.gateways[i] = &member{process: p}

@@ -215,7 +215,7 @@ func TestRelaysAreKilledUnderLoad(t *testing.T) {
 		}
 	}
 	var done []hookonce.QueuedEffect
-	for deadline := time.Now().Add(patience); len(done) < effects && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); len(done) < effects && time.Now().Before(deadline); time.Sleep(look) {
 		var err error
 		if done, err = store.Effects(t.Context(), hookonce.StateDone, 0, 2*effects); err != nil {
 			t.Fatal(err)

@@ -125,7 +125,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	pattern, err := regexp.Compile(args[0])
 	ts.Check(err)
 	var out string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(lookByProgram) {
 		ts.Check(ts.Exec(args[1], args[2:]...))
 		if out = strings.Join(strings.Fields(ts.ReadFile("stdout")), " "); pattern.MatchString(out) {
 			return
@@ -175,7 +175,7 @@ func endInScript(ts *testscript.TestScript, neg bool, args []string) {
 // firstEvent runs the command that a development gateway printed, in a shell, as a user does.
 func firstEvent(ts *testscript.TestScript, neg bool, args []string) {
 	p := ts.Value(served{}).(*served).process
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(look) {
 		if command := sendLine.FindString(p.out.String()); command != "" {
 			ts.Check(ts.Exec("sh", "-c", command))
 			return

@@ -114,7 +114,7 @@ func TestSIGHUPEndsWhatReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.cmd.Process.Kill() })
-	for deadline := time.Now().Add(patience); !strings.Contains(p.out.String(), "/ shows "); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !strings.Contains(p.out.String(), "/ shows "); time.Sleep(look) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it shows nothing\n%s", p.log)
 		}
@@ -190,7 +190,7 @@ func TestSecondSignalEndsTheDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.awaitLog(t, "gateway: stopping")
-	for deadline := time.Now().Add(patience); status(t, "http://"+p.admin+"/readyz") != http.StatusServiceUnavailable; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); status(t, "http://"+p.admin+"/readyz") != http.StatusServiceUnavailable; time.Sleep(look) {
 		if time.Now().After(deadline) {
 			t.Fatal("/readyz does not say that it stops")
 		}
