@@ -30,7 +30,7 @@ type Delivery struct {
 	Destination string     `json:"destination"`
 	State       string     `json:"state" enum:"pending,processing,done,failed,dead"`
 	Attempts    int64      `json:"attempts" doc:"How many were begun so far."`
-	Tries       int        `json:"tries" doc:"Attempts since the event was accepted or last re-driven."`
+	Tries       int        `json:"tries" doc:"Attempts since the event was accepted or last re-driven. Without those of unknown outcome: cut off, or never begun."`
 	NextTry     *time.Time `json:"next_try,omitempty" doc:"When it is tried next at the earliest."`
 	WaitsFor    string     `json:"waits_for,omitempty" enum:"resume,configuration,probe" doc:"What it waits for although its time has come, said where one event is shown: that its paused destination is resumed, that a gateway has the destination in its configuration, or that a probe of a destination that is ill succeeds, the next of which is made at next_try."`
 	HeldUntil   *time.Time `json:"held_until,omitempty" doc:"While processing: when another process may take over."`

@@ -53,7 +53,7 @@ type Delivery struct {
 	Destination string
 	State       State
 	Token       int64     // attempts begun so far, and the fence
-	Tries       int       // attempts since it was accepted or last re-driven
+	Tries       int       // attempts since it was accepted or last re-driven, without those of unknown outcome
 	Due         time.Time // pending, failed: the next try; processing: the end of the lease; else zero
 	LastError   string
 	Kind        ErrorKind // of LastError
@@ -88,7 +88,7 @@ type Work struct {
 	Source              string
 	Key                 string
 	Type                string
-	Tries               int // attempts since accepted or last re-driven, this one included
+	Tries               int // as [Delivery] has it, this attempt included
 	Header              []byte
 	Body                []byte
 	ReceivedAt          time.Time

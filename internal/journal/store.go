@@ -74,7 +74,8 @@ type Accepter interface {
 type Worker interface {
 	// Take leases deliveries that are wanted and due at now (pending or failed whose time has come,
 	// processing whose lease ran out), oldest due first, skipping what other processes are taking at
-	// the same moment: state processing, token raised by one, tries raised by one, lease as given.
+	// the same moment: state processing, token raised by one, lease as given, tries raised by one but where
+	// a lease ran out: whether an attempt was made under it nobody knows, since the answer of a Take may be lost.
 	// The returned work carries header and body. A delivery whose body is gone becomes dead with an
 	// error that says so, and is not returned.
 	Take(ctx context.Context, now, lease time.Time, want Wanted) ([]*Work, error)
@@ -98,7 +99,7 @@ type Worker interface {
 
 // Keeper is the side of a [Store] for its upkeep. See also [Partitioned].
 type Keeper interface {
-	// Purge does one step of a sweep, see [Purge]. While another process does one nothing is deleted.
+	// Purge does one step of a sweep, see [Purge]. While another process does one nothing is deleted, see [Purged.Busy].
 	Purge(ctx context.Context, p Purge) (Purged, error)
 
 	// Stats counts rows. It is for gauges: exact for open work, an estimate where counting would read

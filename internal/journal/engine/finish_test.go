@@ -249,8 +249,28 @@ func TestPoller_takesOverExpired(t *testing.T) {
 		r.idle()
 		sleep(2 * time.Second)
 		w := r.receive()
-		if w.Token != 2 || w.Tries != 2 || string(w.Body) != `{"id":"evt_1"}` {
+		if w.Token != 2 || w.Tries != 1 || string(w.Body) != `{"id":"evt_1"}` {
 			t.Errorf("got %+v", w)
+		}
+	})
+}
+
+// While answers of Take are lost no attempt is made, and so none is used up.
+func TestPoller_lostAnswersCostNoTries(t *testing.T) {
+	run(t, engine.Options{}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("evt_1")), journal.Accepted)
+		w := r.receive()
+		r.fault.Fail(journaltest.OpTake, -1, journaltest.Persisted)
+		r.finish(w, journal.Failed, time.Now().Add(time.Second))
+		sleep(2 * time.Minute)
+		r.idle()
+		if d := r.delivery(); d.Token < 10 {
+			t.Fatalf("token %d, want one of many takes", d.Token)
+		}
+		r.fault.Fail(journaltest.OpTake, 0, journaltest.Persisted)
+		sleep(10 * time.Second)
+		if w := r.receive(); w.Tries != 2 {
+			t.Errorf("the second attempt is try %d", w.Tries)
 		}
 	})
 }

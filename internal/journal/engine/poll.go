@@ -58,7 +58,7 @@ func (p *poller) poll() {
 		return err
 	})
 	if err != nil || !p.opt.Now().Before(lease) {
-		work = nil // what was taken in spite of it comes back when its lease ends
+		work = nil // what was taken in spite of it comes back when its lease ends, and has cost no try
 	}
 	for _, it := range p.inflight.Taken(room, work, lease) {
 		p.issue(it)

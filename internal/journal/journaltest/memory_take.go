@@ -96,9 +96,11 @@ func (m *Memory) take(due []*Delivery, want journal.Wanted, lease time.Time) (wo
 			d.Kind, d.Status = journal.ErrorBodyGone, 0
 			continue
 		}
+		if d.State != journal.Processing {
+			d.Tries++
+		}
 		d.State, d.Due = journal.Processing, lease
 		d.Token++
-		d.Tries++
 		compare := slices.ContainsFunc(want.Destinations, func(w journal.Want) bool {
 			return w.Destination == d.Destination && w.Stale
 		})

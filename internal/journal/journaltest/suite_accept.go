@@ -45,7 +45,7 @@ var acceptCases = []testCase{
 		c.pass(lease - time.Millisecond)
 		c.takeKeys(10)
 		c.pass(time.Millisecond)
-		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 2)
+		c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 1)
 	}},
 	{"a held entry is finished under token 1", func(c *suite) {
 		e := c.stored("evt_1", hold)

@@ -108,10 +108,29 @@ var takeCases = []testCase{
 			c.pass(lease - time.Millisecond)
 			c.takeKeys(10)
 			c.pass(time.Millisecond)
-			c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: int64(i) + 2}, i+2)
+			c.matches(c.take1("evt_1"), e, journal.Held{EventID: e.ID, Destination: "app", Token: int64(i) + 2}, 1)
 		}
 		c.finish1(c.outcome(stale, journal.Done), false)
 		c.open(map[journal.State]int64{journal.Processing: 1})
+	}},
+	{"takes whose answers are lost cost no tries", func(c *suite) {
+		c.fresh(c.entry("plain"), c.entry("grouped", of("a")))
+		again := func(token int64, tries int, s journal.State) {
+			for range 13 {
+				c.takeAll(wanted("app"), "grouped", "plain") // nobody hears of it
+				c.pass(lease)
+			}
+			for _, w := range c.takeAll(wanted("app"), "grouped", "plain") {
+				if w.Token != token || w.Tries != tries {
+					c.Errorf("%s has token %d, try %d; want %d, %d", w.Key, w.Token, w.Tries, token, tries)
+				}
+				c.finish1(c.outcome(w, s), true)
+			}
+			c.pass(time.Minute)
+		}
+		again(14, 1, journal.Failed)
+		again(28, 2, journal.Pending) // which takes back what was counted, and no more
+		again(42, 2, journal.Dead)
 	}},
 	{"failed work comes back when it is due", func(c *suite) {
 		e := c.stored("evt_1")

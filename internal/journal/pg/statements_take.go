@@ -24,7 +24,8 @@ const takeSQL = wanted + `, due AS (
 )` + lease + leased
 
 // lease leases what is in due, until there are bytes enough. What would go beyond is weighed without
-// being read, and left. A delivery without its body ends as dead, and is not returned.
+// being read, and left. A delivery without its body ends as dead, and is not returned. One that is taken over costs no try:
+// see [journal.Worker].
 const lease = `, weighed AS (
 	SELECT due.*, sum(coalesce(octet_length(b.header) + octet_length(b.body), 0)) OVER everything AS before,
 		sum(coalesce(octet_length(b.header) + octet_length(b.body), 0)) OVER destination AS before_there
@@ -40,7 +41,7 @@ const lease = `, weighed AS (
 		error_kind = CASE WHEN b.event_id IS NULL THEN '` + string(journal.ErrorBodyGone) + `' ELSE d.error_kind END,
 		status = CASE WHEN b.event_id IS NULL THEN 0 ELSE d.status END,
 		token = d.token + (b.event_id IS NOT NULL)::int,
-		tries = d.tries + (b.event_id IS NOT NULL)::int
+		tries = d.tries + (b.event_id IS NOT NULL AND d.state <> 'processing')::int
 	FROM durable, weighed due JOIN want w ON w.destination = due.destination
 		` + bodyOfDue + `
 	WHERE d.event_id = due.event_id AND d.destination = due.destination

@@ -72,7 +72,8 @@ const dueSQL = `SELECT event_id, due_at FROM {{.}}deliveries
 
 const bodySQL = `SELECT header, body FROM {{.}}bodies WHERE event_id = ?`
 
-const leaseSQL = `UPDATE {{.}}deliveries SET state = 'processing', token = token + 1, tries = tries + 1, due_at = ?3
+// leaseSQL counts no try where a lease ran out: see [journal.Worker].
+const leaseSQL = `UPDATE {{.}}deliveries SET state = 'processing', token = token + 1, tries = tries + (state <> 'processing'), due_at = ?3
 	WHERE event_id = ?1 AND destination = ?2`
 
 // workSQL describes a leased delivery. ?3: whether to compare its rank.
