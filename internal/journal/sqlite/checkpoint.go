@@ -30,7 +30,7 @@ const (
 	tendEvery = time.Second
 )
 
-// checkpointer copies the log back into the file, on a connection of its own. Almost all of that
+// checkpointer copies the log back into the file, on a connection that no question takes from it. Almost all of that
 // happens beside the commits. Only the rest is copied with the writer held, because the log can start
 // over from its beginning only when all of it has been copied: that is what bounds it.
 //
@@ -174,7 +174,7 @@ func (c *checkpointer) pragma(ctx context.Context, kind string) (log, copied int
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var busy int
-	err = c.store.readers.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+kind+")").Scan(&busy, &log, &copied)
+	err = c.store.inner.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+kind+")").Scan(&busy, &log, &copied)
 	return log, copied, err
 }
 

@@ -35,11 +35,11 @@ func (w *writer) ask(text string, each func(row []driver.Value) error, args ...a
 	return w.with(text, func(s *stmt) error { return s.query(each, args...) })
 }
 
-// Replay implements [journal.Store]. While it has the turn to write nobody else does, so what the
-// readers see is what is there.
+// Replay implements [journal.Store]. While it has the turn to write nobody else does, so what another
+// connection sees is what is there.
 func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done journal.Replayed, err error) {
 	if r.DryRun {
-		plan, err := s.plan(ctx, &r, limit, 0)
+		plan, err := s.plan(ctx, s.readers, &r, limit, 0)
 		return plan.Replayed, failed("counting what a replay would do", err)
 	}
 	err = s.write(ctx, "replaying", func(w *writer) (err error) {
@@ -54,11 +54,11 @@ func (s *Store) Replay(ctx context.Context, r journal.Replay, limit int) (done j
 
 // replay carries out a replay and keeps its record.
 func (s *Store) replay(ctx context.Context, w *writer, r journal.Replay, limit int) (journal.Replayed, error) {
-	audit, err := r.Begun(func() ([]journal.Audit, error) { return s.audits(ctx, `WHERE id = ?`, r.Audit) })
+	audit, err := r.Begun(func() ([]journal.Audit, error) { return s.audits(ctx, s.inner, `WHERE id = ?`, r.Audit) })
 	if err != nil {
 		return journal.Replayed{}, err
 	}
-	plan, err := s.plan(ctx, &r, limit, int(audit.Count))
+	plan, err := s.plan(ctx, s.inner, &r, limit, int(audit.Count))
 	if err != nil || plan.Idle(&r) {
 		return plan.Replayed, err
 	}
@@ -79,15 +79,15 @@ func (s *Store) replay(ctx context.Context, w *writer, r journal.Replay, limit i
 }
 
 // plan finds the next events that a replay looks at and decides what to do with them.
-func (s *Store) plan(ctx context.Context, r *journal.Replay, limit, n int) (_ *journal.Plan, err error) {
+func (s *Store) plan(ctx context.Context, db reader, r *journal.Replay, limit, n int) (_ *journal.Plan, err error) {
 	q := dialect.Replay(r)
 	more := false
 	if r.Only == nil {
-		if more, err = s.narrow(ctx, s.readers, q); err != nil {
+		if more, err = s.narrow(ctx, db, q); err != nil {
 			return &journal.Plan{}, err
 		}
 	}
-	found, err := s.candidates(ctx, q, limit+1)
+	found, err := s.candidates(ctx, db, q, limit+1)
 	if err != nil {
 		return &journal.Plan{}, err
 	}
@@ -95,19 +95,19 @@ func (s *Store) plan(ctx context.Context, r *journal.Replay, limit, n int) (_ *j
 }
 
 // candidates returns events with all their deliveries.
-func (s *Store) candidates(ctx context.Context, q *search.Search, limit int) ([]journal.Candidate, error) {
+func (s *Store) candidates(ctx context.Context, db reader, q *search.Search, limit int) ([]journal.Candidate, error) {
 	query, args := s.find(q, limit)
-	events, err := rows(ctx, s.readers, query, args, scanSummary)
+	events, err := rows(ctx, db, query, args, scanSummary)
 	if err != nil {
 		return nil, err
 	}
 	found := make([]journal.Candidate, len(events))
 	for i, e := range events {
-		open, err := s.openDeliveries(ctx, s.readers, e.ID)
+		open, err := s.openDeliveries(ctx, db, e.ID)
 		if err != nil {
 			return nil, err
 		}
-		done, err := s.finished(ctx, s.readers, e.ID, open)
+		done, err := s.finished(ctx, db, e.ID, open)
 		if err != nil {
 			return nil, err
 		}
@@ -171,9 +171,9 @@ func (s *Store) audit(w *writer, a journal.Audit) (journal.Audit, error) {
 }
 
 // audits returns the records that a condition, with what follows it, chooses.
-func (s *Store) audits(ctx context.Context, where string, args ...any) ([]journal.Audit, error) {
+func (s *Store) audits(ctx context.Context, db reader, where string, args ...any) ([]journal.Audit, error) {
 	text := s.in(`SELECT id, at, done_by, reason, action, filter, affected FROM {{.}}audits ` + where)
-	return rows(ctx, s.readers, text, args, func(row scanner) (a journal.Audit, err error) {
+	return rows(ctx, db, text, args, func(row scanner) (a journal.Audit, err error) {
 		var at int64
 		err = row.Scan(&a.ID, &at, &a.By, &a.Reason, &a.Action, &a.Filter, &a.Count)
 		a.At = time.UnixMicro(at)
@@ -191,7 +191,7 @@ func (s *Store) RecordAudit(ctx context.Context, a journal.Audit) error {
 
 // Audits implements [journal.Store].
 func (s *Store) Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error) {
-	audits, err := s.audits(ctx, `WHERE ?1 = 0 OR id < ?1 ORDER BY id DESC LIMIT ?2`, before, limit)
+	audits, err := s.audits(ctx, s.readers, `WHERE ?1 = 0 OR id < ?1 ORDER BY id DESC LIMIT ?2`, before, limit)
 	return audits, failed("reading what operators did", err)
 }
 

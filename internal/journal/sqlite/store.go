@@ -61,7 +61,8 @@ type Store struct {
 	passengers chan *passenger // see ride
 	alerting   sync.Mutex      // whose turn it is to change alerts, before that to write
 
-	readers *sql.DB
+	readers *sql.DB // answer what people and other parts ask
+	inner   *sql.DB // one for who has the turn to write and one for the checkpointer, which must not wait for those who ask
 	prefix  string
 	events  struct {
 		added atomic.Int64 // since the store was opened, purged ones subtracted
@@ -139,11 +140,17 @@ func (s *Store) openFile(ctx context.Context, o Options) (driver.Connector, erro
 	if s.pageSize, err = format(ctx, connector); err != nil {
 		return nil, err
 	}
-	s.readers = sql.OpenDB(connector)
-	s.readers.SetMaxIdleConns(4)
-	s.readers.SetMaxOpenConns(4) // a replay reads while it has the turn to write, and must not wait for people
+	s.readers, s.inner = pool(connector, 4), pool(connector, 2)
 	s.migrated, err = schema.Migrate(ctx, s.readers, schema.SQLite, o.Prefix)
 	return connector, err
+}
+
+// pool keeps as many connections as it may have.
+func pool(connector driver.Connector, n int) *sql.DB {
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(n)
+	db.SetMaxOpenConns(n)
+	return db
 }
 
 // Migrated returns the versions of the tables before and after [Open]; a new file begins at 0.
@@ -180,8 +187,10 @@ func (s *Store) release(drop func(*os.File) error) error {
 	if s.metrics != nil {
 		s.metrics()
 	}
-	if s.readers != nil {
-		errs = append(errs, s.readers.Close())
+	for _, db := range []*sql.DB{s.readers, s.inner} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
 	}
 	if s.standing.files != nil {
 		unmark(s.file) // before the log goes
