@@ -124,7 +124,7 @@ func findCleanupLate(s *overview.Snapshot, at float64) (gauge, *Alert) {
 func findPartitionsEnd(s *overview.Snapshot, at float64) (gauge, *Alert) {
 	end := s.Store.Partitioned
 	if end.IsZero() {
-		return gaugeOf(0, "there are no partitions"), nil
+		return gaugeOf(0, "the gateway makes no partitions"), nil
 	}
 	g := gaugeOf(share(at, end.Sub(s.At).Seconds()), "the last ends in %s", span(end.Sub(s.At)))
 	if !s.At.Before(end) {

@@ -12,7 +12,8 @@ type Partitioned interface {
 	// tables are divided then, by kind. What no partition is for is stored all the same.
 	EnsurePartitions(ctx context.Context, now time.Time, keep *Retention) (map[Kind]Division, error)
 
-	// DropPartitions drops the oldest partition, of each kind, that is past the usual period as a whole. What is still
+	// DropPartitions drops the oldest partition, of each kind, that is past the usual period as a whole, among those that
+	// this process may drop. [Keeper.Purge] deletes what is in the others. What is still
 	// needed of it, because its event has an open delivery or its source a longer period, is put aside before,
 	// in small steps. Nobody waits for that longer than some 50 ms: then it is given up until the next call.
 	//
@@ -34,4 +35,6 @@ type Dropped struct {
 	Rows map[Kind]int64
 	// More says that there may be more to do now.
 	More bool
+	// Busy says that others were in the way of a partition whose time has come.
+	Busy bool
 }

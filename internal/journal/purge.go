@@ -52,6 +52,8 @@ type Purged struct {
 	Next int64
 	// More says that there may be more to do now. Otherwise time has to pass first.
 	More bool
+	// Busy says that another process was purging, so that nobody looked.
+	Busy bool
 }
 
 // Found is an event that a [Purge] looks at.

@@ -19,6 +19,6 @@ type Tallier interface {
 	Tallies(ctx context.Context, q tally.Query) ([]tally.Point, error)
 
 	// ForgetTallies deletes minutes that are older than [tally.KeepMinutes], and hours that are older than
-	// [tally.KeepHours].
-	ForgetTallies(ctx context.Context, now time.Time) error
+	// [tally.KeepHours]. While another process purges nothing is deleted, and busy is true.
+	ForgetTallies(ctx context.Context, now time.Time) (busy bool, err error)
 }

@@ -98,7 +98,7 @@ type StoreState struct {
 	DailyBytes  int64     `json:"daily_bytes" doc:"By which it grew on an average day, of the last seven."`
 	Unrecorded  int64     `json:"unrecorded" doc:"Events that were delivered past the store and are on no record yet."`
 	Cleaned     time.Time `json:"cleaned,omitzero" doc:"When this process last found nothing more to delete; missing if it has not yet."`
-	Partitioned time.Time `json:"partitioned,omitzero" doc:"The end of the last partition; missing if there are none."`
+	Partitioned time.Time `json:"partitioned,omitzero" doc:"The end of the last partition; missing if the gateway makes none."`
 }
 
 // Trouble says since when something is wrong, and what.

@@ -42,7 +42,7 @@ func (instant) Purge(context.Context, journal.Purge) (journal.Purged, error) {
 	return journal.Purged{}, nil
 }
 
-func (instant) ForgetTallies(context.Context, time.Time) error { return nil }
+func (instant) ForgetTallies(context.Context, time.Time) (bool, error) { return false, nil }
 
 func (instant) Pauses(context.Context) ([]journal.Pause, error) { return nil, nil }
 

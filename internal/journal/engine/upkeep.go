@@ -33,22 +33,25 @@ func (u *upkeep) purge() {
 		if now := u.keep.Load(); now != keep {
 			keep, sweeps = now, newSweeps(now)
 		}
-		more, failed := false, false
+		more, busy, failed := false, false, false
 		for _, s := range sweeps {
 			if left := s.rests.Sub(u.opt.Now()); 0 < left && left <= purgeEvery { // a clock may have been set back since
 				continue // while others have more to do
 			}
-			m, err := u.step(s)
-			more, failed = more || m, failed || err != nil
+			p, err := u.step(s)
+			more, busy, failed = more || p.More, busy || p.Busy, failed || err != nil
 		}
-		if !more && !failed {
-			failed = u.forget() != nil
+		if !more && !busy && !failed {
+			var err error
+			busy, err = u.forget()
+			failed = err != nil
 		}
 		wait = purgeEvery
 		switch {
-		case more && !failed:
+		case failed:
+		case more:
 			wait = purgeRest
-		case !failed:
+		case !busy:
 			u.metrics.cleaned(taskPurge, u.opt.Now())
 		}
 	}
@@ -64,33 +67,36 @@ func (u *upkeep) compareClock() {
 		"(on SQLite that changes nothing); hookonce doctor says what was left behind", "ahead", ahead.Round(time.Second).String())
 }
 
-// step does one step of a sweep and reports whether there may be more to do now.
-func (u *upkeep) step(s *sweep) (more bool, err error) {
+// step does one step of a sweep. One that another process was in the way of is done again.
+func (u *upkeep) step(s *sweep) (purged journal.Purged, err error) {
 	now := u.opt.Now()
 	if since := now.Sub(s.began); since >= again || since < 0 {
 		s.After, s.began = 0, now
 	}
 	s.Before, s.Limit = now.Add(-s.keep), purgeStep
 	s.Now = now
-	var purged journal.Purged
 	err = u.call(opPurge, u.opt.Timeout, purgeStep, func(ctx context.Context) (err error) {
 		purged, err = u.store.Purge(ctx, s.Purge)
 		return err
 	})
-	if err != nil {
-		return false, err
+	if err != nil || purged.Busy {
+		return purged, err
 	}
 	s.After = purged.Next
 	if !purged.More {
 		s.rests = now.Add(purgeEvery / 2)
 	}
 	u.metrics.purged[s.Kind].add(int64(purged.Deleted))
-	return purged.More, nil
+	return purged, nil
 }
 
 // forget deletes what was counted long ago.
-func (u *upkeep) forget() error {
-	return u.call(opForget, u.opt.Timeout, 1, func(ctx context.Context) error { return u.store.ForgetTallies(ctx, u.opt.Now()) })
+func (u *upkeep) forget() (busy bool, err error) {
+	err = u.call(opForget, u.opt.Timeout, 1, func(ctx context.Context) (err error) {
+		busy, err = u.store.ForgetTallies(ctx, u.opt.Now())
+		return err
+	})
+	return busy, err
 }
 
 // ensurePartitions has partitions made. Without them everything works, and deleting costs more.
@@ -106,13 +112,11 @@ func (u *upkeep) ensurePartitions() (ok bool) {
 	return err == nil
 }
 
-// dropPartitions looks after the partitions, until Close begins.
+// dropPartitions looks after the partitions, until Close begins. Old ones go also while none can be made.
 func (u *upkeep) dropPartitions() {
 	for wait := purgeRest; u.pauseUntilStop(wait); {
 		wait = purgeEvery
-		if !u.ensurePartitions() {
-			continue
-		}
+		made := u.ensurePartitions()
 		var d journal.Dropped
 		err := u.call(opDrop, dropTimeout, 1, func(ctx context.Context) (err error) {
 			d, err = u.opt.Partitions.DropPartitions(ctx, u.opt.Now(), u.keep.Load())
@@ -124,7 +128,7 @@ func (u *upkeep) dropPartitions() {
 		switch {
 		case d.More:
 			wait = dropRest
-		case err == nil:
+		case made && err == nil && !d.Busy:
 			u.metrics.cleaned(taskPartitions, u.opt.Now())
 		}
 	}

@@ -113,10 +113,10 @@ func TestJanitor_faults(t *testing.T) {
 				id := r.accept(entry("evt_1")).ID
 				r.finish(r.receive(), journal.Done, time.Time{})
 				sleep(time.Minute)
-				cleaned := lastCleanup(t, reg)
+				cleaned := lastCleanup(t, reg, "purge")
 				r.fault.Fail(op, -1, mode)
 				sleep(2 * time.Hour)
-				if got := lastCleanup(t, reg); got != cleaned {
+				if got := lastCleanup(t, reg, "purge"); got != cleaned {
 					t.Errorf("it was clean at %v, although every %s fails", got, op)
 				}
 				r.fault.Fail(op, 0, mode)
@@ -124,7 +124,7 @@ func TestJanitor_faults(t *testing.T) {
 				if s := r.left(id); s != "" {
 					t.Errorf("%q is left", s)
 				}
-				if got := lastCleanup(t, reg); got <= cleaned {
+				if got := lastCleanup(t, reg, "purge"); got <= cleaned {
 					t.Error("nobody says that it is clean again")
 				}
 			})
@@ -204,8 +204,60 @@ func TestJanitor_clockThatWasAhead(t *testing.T) {
 	})
 }
 
-// lastCleanup returns the gauge for the janitor.
-func lastCleanup(t *testing.T, reg *prometheus.Registry) float64 {
+// elsewhere plays a store that another gateway cleans up.
+type elsewhere struct {
+	journal.Store
+	purges, forgets atomic.Bool
+}
+
+func (s *elsewhere) Purge(ctx context.Context, p journal.Purge) (journal.Purged, error) {
+	if s.purges.Load() && p.Kind == journal.KindIDs {
+		return journal.Purged{Next: p.After, Busy: true}, nil
+	}
+	return s.Store.Purge(ctx, p)
+}
+
+func (s *elsewhere) ForgetTallies(ctx context.Context, now time.Time) (busy bool, err error) {
+	if s.forgets.Load() {
+		return true, nil
+	}
+	return s.Store.ForgetTallies(ctx, now)
+}
+
+// While another gateway cleans up, this one did not look, and does not say that nothing is left: neither of one step nor
+// of the last one. It has its turn when the other is through.
+func TestJanitor_othersAreAtIt(t *testing.T) {
+	for name, does := range map[string]func(*elsewhere) *atomic.Bool{
+		"purges":  func(s *elsewhere) *atomic.Bool { return &s.purges },
+		"forgets": func(s *elsewhere) *atomic.Bool { return &s.forgets },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reg, memory := prometheus.NewRegistry(), journaltest.NewMemory()
+				store := &elsewhere{Store: memory}
+				keep := &journal.Retention{Period: journal.Period{IDs: time.Hour, Bodies: 30 * time.Minute, Attempts: 30 * time.Minute}}
+				r := startOn(t, memory, store, 0, engine.Options{Retention: keep, Registerer: reg})
+				id := r.accept(entry("evt_1")).ID
+				r.finish(r.receive(), journal.Done, time.Time{})
+				sleep(time.Minute)
+				cleaned := lastCleanup(t, reg, "purge")
+				does(store).Store(true)
+				sleep(2 * time.Hour)
+				if got := lastCleanup(t, reg, "purge"); cleaned == 0 || got != cleaned {
+					t.Errorf("it was clean at %v, %v before, and another gateway is at it", got, cleaned)
+				}
+				does(store).Store(false)
+				sleep(2 * time.Minute)
+				if got, s := lastCleanup(t, reg, "purge"), r.left(id); got <= cleaned || s != "" {
+					t.Errorf("when the other is through: clean at %v, and %q is left", got, s)
+				}
+			})
+		})
+	}
+}
+
+// lastCleanup returns when a task found nothing more to do.
+func lastCleanup(t *testing.T, reg *prometheus.Registry, task string) float64 {
 	t.Helper()
 	synctest.Wait()
 	families, err := reg.Gather()
@@ -213,8 +265,10 @@ func lastCleanup(t *testing.T, reg *prometheus.Registry) float64 {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == "hookonce_journal_last_cleanup_timestamp_seconds" {
-			return f.GetMetric()[0].GetGauge().GetValue()
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "hookonce_journal_last_cleanup_timestamp_seconds" && m.GetLabel()[0].GetValue() == task {
+				return m.GetGauge().GetValue()
+			}
 		}
 	}
 	return 0
@@ -226,6 +280,7 @@ type partitions struct {
 	calls     []string // in order, with when
 	drops     int      // that there are to do
 	ensureErr error
+	busy      bool // others are in the way
 	began     time.Time
 }
 
@@ -245,13 +300,13 @@ func (p *partitions) DropPartitions(context.Context, time.Time, *journal.Retenti
 	defer p.Unlock()
 	p.called("drop")
 	if p.drops--; p.drops < 0 {
-		return journal.Dropped{}, nil
+		return journal.Dropped{Busy: p.busy}, nil
 	}
 	return journal.Dropped{Rows: map[journal.Kind]int64{journal.KindBodies: 1000}, More: true}, nil
 }
 
 // Partitions are there before the first event can be, and are looked after once a minute, or once a second while
-// some are to be dropped.
+// some are to be dropped, which goes on when none can be made.
 func TestPartitions(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	p := &partitions{drops: 2}
@@ -269,7 +324,7 @@ func TestPartitions(t *testing.T) {
 		p.Lock()
 		defer p.Unlock()
 		want := []string{"ensure 0s", "ensure 100ms", "drop 100ms", "ensure 1.1s", "drop 1.1s", "ensure 2.1s", "drop 2.1s",
-			"ensure 1m2.1s", "ensure 2m2.1s"}
+			"ensure 1m2.1s", "drop 1m2.1s", "ensure 2m2.1s", "drop 2m2.1s"}
 		if !slices.Equal(p.calls, want) {
 			t.Errorf("called %q, want %q", p.calls, want)
 		}
@@ -286,6 +341,39 @@ func TestPartitions(t *testing.T) {
 		if err != nil || !strings.Contains(text, want) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
+	}
+}
+
+// There is nothing more to do when partitions could be made and nobody was in the way of dropping them.
+func TestPartitions_clean(t *testing.T) {
+	for name, disturb := range map[string]func(p *partitions, on bool){
+		"none can be made": func(p *partitions, on bool) {
+			if p.ensureErr = nil; on {
+				p.ensureErr = errors.New("no rights")
+			}
+		},
+		"others are in the way": func(p *partitions, on bool) { p.busy = on },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reg, p := prometheus.NewRegistry(), &partitions{began: time.Now()}
+				start(t, journaltest.NewMemory(), 0, engine.Options{Partitions: p, Registerer: reg})
+				clean := func(on bool) float64 {
+					p.Lock()
+					disturb(p, on)
+					p.Unlock()
+					sleep(2 * time.Minute)
+					return lastCleanup(t, reg, "partitions")
+				}
+				before := clean(false)
+				if during := clean(true); before == 0 || during != before {
+					t.Errorf("clean at %v, %v before", during, before)
+				}
+				if after := clean(false); after <= before {
+					t.Errorf("nobody says that it is clean again")
+				}
+			})
+		})
 	}
 }
 

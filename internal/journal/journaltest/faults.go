@@ -194,9 +194,8 @@ func (f *Faulty) AddTallies(ctx context.Context, process string, seq int64, poin
 }
 
 // ForgetTallies implements [journal.Store].
-func (f *Faulty) ForgetTallies(ctx context.Context, now time.Time) error {
-	_, err := disturb(ctx, f, OpForget, func() (struct{}, error) { return struct{}{}, f.Store.ForgetTallies(ctx, now) })
-	return err
+func (f *Faulty) ForgetTallies(ctx context.Context, now time.Time) (busy bool, err error) {
+	return disturb(ctx, f, OpForget, func() (bool, error) { return f.Store.ForgetTallies(ctx, now) })
 }
 
 // ChangeAlerts implements [journal.Store].

@@ -69,14 +69,14 @@ func (m *Memory) Tallies(ctx context.Context, q tally.Query) (points []tally.Poi
 }
 
 // ForgetTallies implements [journal.Store].
-func (m *Memory) ForgetTallies(ctx context.Context, now time.Time) error {
+func (m *Memory) ForgetTallies(ctx context.Context, now time.Time) (busy bool, err error) {
 	end, err := m.begin(ctx)
 	defer end()
 	if err != nil {
-		return err
+		return false, err
 	}
 	for step, keep := range map[time.Duration]time.Duration{time.Minute: tally.KeepMinutes, time.Hour: tally.KeepHours} {
 		maps.DeleteFunc(m.counts[step], func(p tally.Point, _ int64) bool { return p.Minute.Before(now.Add(-keep)) })
 	}
-	return nil
+	return false, nil
 }

@@ -21,18 +21,18 @@ const asideStep = 1000
 func (s *Store) DropPartitions(ctx context.Context, now time.Time, keep *journal.Retention) (journal.Dropped, error) {
 	d := journal.Dropped{Rows: map[journal.Kind]int64{}}
 	for _, kind := range []journal.Kind{journal.KindBodies, journal.KindAttempts} {
-		all, err := s.partitions(ctx, s.pool, kind)
+		all, err := s.droppable(ctx, s.pool, kind)
 		if err != nil {
 			return d, fmt.Errorf("journal/pg: reading the partitions of %s: %w", kind, err)
 		}
 		if keep.Of(kind) == 0 || len(all) == 0 || all[0].end > journal.FirstID(now.Add(-keep.Of(kind))) {
 			continue
 		}
-		more, err := s.retire(ctx, kind, all[0], keep.Longer(kind), &d)
+		done, err := s.retire(ctx, kind, all[0], keep.Longer(kind), &d)
 		if err != nil {
 			return d, fmt.Errorf("journal/pg: dropping the partition %s: %w", all[0].name, err)
 		}
-		d.More = d.More || more
+		d.More, d.Busy = d.More || done, d.Busy || !done
 	}
 	return d, nil
 }

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,7 +54,8 @@ func gaps(have []partition, from, until, step int64) (all []gap) {
 
 // EnsurePartitions implements [journal.Partitioned]. There are partitions for as many as three times ahead of the
 // present one. A range of which rows are in the default partition gets none: it would have to be emptied first,
-// and serves as well, but for the cost of deleting. Tables that are not divided stay so.
+// and serves as well, but for the cost of deleting. So do those for which the server would have to look through too large a
+// default partition. Tables that are not divided stay so.
 func (s *Store) EnsurePartitions(ctx context.Context, now time.Time, keep *journal.Retention) (map[journal.Kind]journal.Division, error) {
 	divisions := map[journal.Kind]journal.Division{}
 	if !s.divided {
@@ -68,7 +70,14 @@ func (s *Store) EnsurePartitions(ctx context.Context, now time.Time, keep *journ
 		step := journal.FirstID(journal.IDTime(0).Add(long))
 		missing := gaps(have, journal.FirstID(now), journal.FirstID(now.Add(ahead*long)), step)
 		for _, g := range missing {
-			if err := s.makePartition(ctx, kind, g); err != nil {
+			err := s.makePartition(ctx, kind, g)
+			if errors.Is(err, errCrowded) {
+				s.crowded.Do(func() {
+					s.log.WarnContext(ctx, "journal/pg: partitions are not made beside a large default one; what is in it is deleted row by row", "kind", string(kind))
+				})
+				break // the others would take as long, and whoever stores waits each time
+			}
+			if err != nil {
 				return nil, fmt.Errorf("journal/pg: making the partition %s: %w", partitionName(kind, g), err)
 			}
 		}
@@ -93,7 +102,10 @@ func division(have []partition) journal.Division {
 
 // maxAttach bounds the statement that has the server look through the default partition, of which there
 // should be little, while others wait for it.
-const maxAttach = `SET LOCAL statement_timeout = '250ms'`
+const maxAttach = 250 * time.Millisecond
+
+// errCrowded says that looking through the default partition would take longer than that.
+var errCrowded = errors.New("the default partition is too large to look through")
 
 // makePartition makes a partition like the default one, unless somebody else has, or there are rows of it in the
 // default. It is made apart and then attached: so whoever stores meanwhile does not wait.
@@ -113,14 +125,18 @@ func (s *Store) makePartition(ctx context.Context, kind journal.Kind, g gap) err
 		}
 		for _, sql := range []string{
 			fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING COMPRESSION) %s`, name, spare, options),
-			maxAttach,
-			fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`, parent, name, g.first, g.end),
+			fmt.Sprintf(`SET LOCAL statement_timeout = %d`, s.attach.Milliseconds()),
 		} {
 			if _, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
 				return err
 			}
 		}
-		return nil
+		_, err = tx.Exec(ctx, fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`,
+			parent, name, g.first, g.end), pgx.QueryExecModeSimpleProtocol)
+		if pgerror.State(err) == "57014" { // query_canceled
+			return errCrowded
+		}
+		return err
 	})
 	if pgerror.State(err) == "23514" { // check_violation: a row of it came to the default meanwhile
 		return nil

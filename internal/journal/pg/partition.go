@@ -28,10 +28,11 @@ type partition struct {
 	name       string
 	first, end int64 // identifiers, from first on and below end
 	rows       int64 // an estimate
+	owned      bool  // this role may drop it
 }
 
 const partitionsSQL = `SELECT c.relname, pg_get_expr(c.relpartbound, c.oid),
-	greatest(c.reltuples::bigint, pg_stat_get_live_tuples(c.oid), 0)
+	greatest(c.reltuples::bigint, pg_stat_get_live_tuples(c.oid), 0), pg_has_role(c.relowner, 'USAGE')
 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = to_regclass($1)`
 
 // partitions returns those of a table, the default apart, oldest first.
@@ -39,7 +40,7 @@ func (s *Store) partitions(ctx context.Context, db querier, kind journal.Kind) (
 	var all []partition
 	var p partition
 	var bound *string // nil: it was dropped a moment ago
-	err := each(ctx, db, partitionsSQL, []any{s.prefix + string(kind)}, []any{&p.name, &bound, &p.rows}, func() (err error) {
+	err := each(ctx, db, partitionsSQL, []any{s.prefix + string(kind)}, []any{&p.name, &bound, &p.rows, &p.owned}, func() (err error) {
 		if bound == nil || *bound == "DEFAULT" {
 			return nil
 		}
@@ -54,6 +55,12 @@ func (s *Store) partitions(ctx context.Context, db querier, kind journal.Kind) (
 	}
 	slices.SortFunc(all, func(a, b partition) int { return cmp.Compare(a.first, b.first) })
 	return all, nil
+}
+
+// droppable returns those of a table that this role may drop, oldest first. What is in the others is deleted row by row.
+func (s *Store) droppable(ctx context.Context, db querier, kind journal.Kind) ([]partition, error) {
+	all, err := s.partitions(ctx, db, kind)
+	return slices.DeleteFunc(all, func(p partition) bool { return !p.owned }), err
 }
 
 // boundPattern is how the server writes the bounds of a partition: FOR VALUES FROM ('1') TO ('2').

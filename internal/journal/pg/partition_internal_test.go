@@ -94,6 +94,56 @@ func TestDropLooksAgain(t *testing.T) {
 	}
 }
 
+// TestCrowdedDefault: where the server would have to look through much that is in the default partition, no other is made,
+// which is no failure. Old ones are dropped all the same, the default partition is emptied row by row, and then there are
+// partitions again.
+func TestCrowdedDefault(t *testing.T) {
+	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	keep := journal.Retention{Period: journal.Period{Bodies: 7 * day, Attempts: 7 * day}}
+	ensure := func(want int) {
+		t.Helper()
+		divided, err := s.EnsurePartitions(t.Context(), now, &keep)
+		if n := divided[journal.KindBodies].Partitions; err != nil || n != want {
+			t.Fatalf("there are %d partitions, want %d; %v", n, want, err)
+		}
+	}
+	ensure(4)
+	if _, err := s.pool.Exec(t.Context(), `INSERT INTO hookonce.bodies SELECT $1::bigint + n, '', '' FROM generate_series(1, 200000) n`,
+		journal.FirstID(now.Add(5*day))); err != nil {
+		t.Fatal(err)
+	}
+	s.attach = time.Millisecond
+	now = now.Add(12 * day)
+	ensure(4)
+	for more := true; more; {
+		d, err := s.DropPartitions(t.Context(), now, &keep)
+		if err != nil || d.Busy {
+			t.Fatalf("Drop = %+v, %v", d, err)
+		}
+		more = d.More
+	}
+	ensure(0)
+	now = now.Add(day)
+	p := journal.Purge{Kind: journal.KindBodies, Before: now.Add(-7 * day), Others: true, Limit: 100000}
+	for more := true; more; {
+		purged, err := s.Purge(t.Context(), p)
+		if err != nil || purged.Deleted == 0 {
+			t.Fatalf("Purge = %+v, %v", purged, err)
+		}
+		p.After, more = purged.Next, purged.More
+	}
+	if _, err := s.pool.Exec(t.Context(), `VACUUM hookonce.bodies_default`); err != nil {
+		t.Fatal(err)
+	}
+	s.attach = maxAttach
+	ensure(4)
+}
+
 // TestDropKeepsStoresOut: while a drop waits for its last lock, which a reader keeps from it, nothing can be stored in
 // the partition that it has looked through.
 func TestDropKeepsStoresOut(t *testing.T) {

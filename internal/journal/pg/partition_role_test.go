@@ -11,9 +11,15 @@ import (
 )
 
 // A role that may use the tables and change none of them makes no partitions, says why, and does without: all goes
-// to the default partition, and is deleted from there.
+// to the default partition, and is deleted from there, and from the partitions that an earlier role has made.
 func TestRoleWithoutRights(t *testing.T) {
 	c := newCalendar(t)
+	c.ensurePartitions()
+	if e := c.done("billing", "before"); c.in("bodies", e.ID) != "bodies_20260314" || c.in("attempts", e.ID) != "attempts_20260314" {
+		t.Fatal("this tests nothing")
+	}
+	made := c.partitions("bodies")
+	c.now = noon.Add(4 * day)
 	c.exec(`DROP ROLE IF EXISTS journal_app; CREATE ROLE journal_app LOGIN; GRANT USAGE ON SCHEMA hookonce TO journal_app`)
 	for _, g := range gatewayRights(t) {
 		c.exec(g.in("hookonce", "journal_app"))
@@ -37,12 +43,13 @@ func TestRoleWithoutRights(t *testing.T) {
 		t.Errorf("the body is in %s", in)
 	}
 	c.now = c.now.Add(8 * day)
-	if _, err := c.store.DropPartitions(t.Context(), c.now, &c.keep); err != nil {
-		t.Error(err)
+	if d, err := c.store.DropPartitions(t.Context(), c.now, &c.keep); err != nil || d.More || d.Busy {
+		t.Errorf("Drop = %+v, %v", d, err)
 	}
+	c.wantPartitions("bodies", made...)
 	for _, kind := range []journal.Kind{journal.KindBodies, journal.KindAttempts, journal.KindIDs} {
-		if n := c.purge(kind, c.now.Add(-time.Hour)); n != 1 {
-			t.Errorf("%d rows of %s were deleted", n, kind)
+		if n := c.purge(kind, c.now.Add(-time.Hour)); n != 2 {
+			t.Errorf("%d rows of %s were deleted, want those of both events", n, kind)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // partition, or replays, nothing is deleted. The statements see everything that was committed before they began, whatever the server's default is.
 func (s *Store) Purge(ctx context.Context, p journal.Purge) (purged journal.Purged, err error) {
 	err = s.retry(ctx, "purging "+string(p.Kind), func() error {
-		purged = journal.Purged{Next: p.After}
+		purged = journal.Purged{Next: p.After, Busy: true}
 		return s.durably(ctx, func(tx pgx.Tx) error {
 			if mine, err := s.tryPurge(ctx, tx); err != nil || !mine {
 				return err
@@ -71,14 +71,14 @@ func (s *Store) purge(ctx context.Context, tx pgx.Tx, p *journal.Purge) (journal
 	return purged, err
 }
 
-// purgeRange returns between which identifiers to look. Of what has no period of its own, partitions go as a
-// whole, so only what is older than all of them is left for here, and what waits in none or in one of years to come.
+// purgeRange returns between which identifiers to look. Of what has no period of its own, the partitions that this role may
+// drop go as a whole, so only what is older than all of them is left for here, and what waits in none or in one of years to come.
 func (s *Store) purgeRange(ctx context.Context, tx pgx.Tx, p *journal.Purge) (after, end int64, err error) {
 	after, end = p.Range()
 	if !divided(p.Kind) || !p.Others || p.Ahead {
 		return after, end, nil
 	}
-	all, err := s.partitions(ctx, tx, p.Kind)
+	all, err := s.droppable(ctx, tx, p.Kind)
 	for _, part := range all {
 		end = min(end, part.first)
 	}

@@ -130,7 +130,7 @@ func TestPurgePassesReplay(t *testing.T) {
 			go c.replay(replays)
 			c.awaitWaiting(1)
 			c.purge(purges)
-			if got := <-purges; got.err != nil || got.Purged != (journal.Purged{}) {
+			if got := <-purges; got.err != nil || got.Purged != (journal.Purged{Busy: true}) {
 				t.Errorf("beside a replay: purged %+v", got)
 			}
 			c.goOn()

@@ -16,7 +16,7 @@ func everything(kind journal.Kind) journal.Purge {
 	return journal.Purge{Kind: kind, Before: time.Now().Add(time.Hour), Others: true, Limit: 10}
 }
 
-// While one process purges, another one's purge does nothing and does not wait. The lock is the schema's
+// While one process purges, another one's purge does nothing, does not wait, and says so. The lock is the schema's
 // own, and ends with the transaction.
 func TestPurgesTakeTurns(t *testing.T) {
 	dsn := pgtest.DSN(t)
@@ -38,8 +38,11 @@ func TestPurgesTakeTurns(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended('"hookonce".bodies', 0))`); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Purge(t.Context(), everything(journal.KindIDs)); err != nil || got != (journal.Purged{}) {
+	if got, err := s.Purge(t.Context(), everything(journal.KindIDs)); err != nil || got != (journal.Purged{Busy: true}) {
 		t.Errorf("beside another purge: deleted %+v, %v", got, err)
+	}
+	if busy, err := s.ForgetTallies(t.Context(), time.Now()); err != nil || !busy {
+		t.Errorf("beside another purge: forgot what was counted: busy %t, %v", busy, err)
 	}
 	if got, err := other.Purge(t.Context(), everything(journal.KindIDs)); err != nil || got.Deleted != 1 {
 		t.Errorf("of another schema: deleted %+v, %v", got, err)
@@ -47,7 +50,10 @@ func TestPurgesTakeTurns(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Purge(t.Context(), everything(journal.KindIDs)); err != nil || got.Deleted != 1 {
+	if got, err := s.Purge(t.Context(), everything(journal.KindIDs)); err != nil || got.Deleted != 1 || got.Busy {
 		t.Errorf("after it: deleted %+v, %v", got, err)
+	}
+	if busy, err := s.ForgetTallies(t.Context(), time.Now()); err != nil || busy {
+		t.Errorf("after it: forgot what was counted: busy %t, %v", busy, err)
 	}
 }

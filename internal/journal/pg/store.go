@@ -53,6 +53,8 @@ type Store struct {
 	picking sync.Map // by destination: why its work could not be picked, while it cannot
 	writer  int
 	divided bool          // bodies and attempts are in partitions, which they are not on YugabyteDB
+	attach  time.Duration // see maxAttach
+	crowded sync.Once     // says why no partitions are made
 	turn    chan struct{} // to change alerts: one at a time
 	fence   atomic.Pointer[fencedStatements]
 	// oneSnapshot is set where transactions have one snapshot for all that they do, unless they are begun as others.
@@ -91,7 +93,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 
 func newStore(pool *pgxpool.Pool, prefix string, o Options) *Store {
 	s := &Store{pool: pool, sql: newStatements(prefix), prefix: prefix,
-		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, turn: make(chan struct{}, 1), unwaited: new(atomic.Int64)}
+		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, attach: maxAttach, turn: make(chan struct{}, 1), unwaited: new(atomic.Int64)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

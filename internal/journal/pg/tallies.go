@@ -96,10 +96,11 @@ var forgetTallies = []struct {
 }
 
 // ForgetTallies implements [journal.Store]. While another process purges nothing is deleted.
-func (s *Store) ForgetTallies(ctx context.Context, now time.Time) error {
-	return s.retry(ctx, "forgetting what was counted", func() error {
+func (s *Store) ForgetTallies(ctx context.Context, now time.Time) (busy bool, err error) {
+	err = s.retry(ctx, "forgetting what was counted", func() error {
 		return s.durably(ctx, func(tx pgx.Tx) error {
-			if mine, err := s.tryPurge(ctx, tx); err != nil || !mine {
+			mine, err := s.tryPurge(ctx, tx)
+			if busy = !mine; err != nil || busy {
 				return err
 			}
 			for _, f := range forgetTallies {
@@ -110,4 +111,5 @@ func (s *Store) ForgetTallies(ctx context.Context, now time.Time) error {
 			return nil
 		})
 	})
+	return busy && err == nil, err
 }

@@ -102,8 +102,8 @@ func (s *Store) Tallies(ctx context.Context, q tally.Query) ([]tally.Point, erro
 }
 
 // ForgetTallies implements [journal.Store].
-func (s *Store) ForgetTallies(ctx context.Context, now time.Time) error {
-	return s.write(ctx, "forgetting what was counted", func(w *writer) error {
+func (s *Store) ForgetTallies(ctx context.Context, now time.Time) (busy bool, err error) {
+	return false, s.write(ctx, "forgetting what was counted", func(w *writer) error {
 		for _, f := range []struct {
 			text string
 			keep time.Duration

@@ -301,8 +301,8 @@ func (d *disk) AddTallies(ctx context.Context, process string, seq int64, points
 }
 
 // ForgetTallies implements [journal.Store].
-func (d *disk) ForgetTallies(ctx context.Context, now time.Time) error {
-	return do(ctx, d, "forget", func(ctx context.Context) error { return d.Store.ForgetTallies(ctx, now) })
+func (d *disk) ForgetTallies(ctx context.Context, now time.Time) (busy bool, err error) {
+	return call(ctx, d, "forget", func(ctx context.Context) (bool, error) { return d.Store.ForgetTallies(ctx, now) })
 }
 
 // RecordAudit implements [journal.Store].
