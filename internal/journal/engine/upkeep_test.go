@@ -208,11 +208,16 @@ func TestJanitor_clockThatWasAhead(t *testing.T) {
 type elsewhere struct {
 	journal.Store
 	purges, forgets atomic.Bool
+	answers         atomic.Int64
 }
 
+// Purge finds the other one at it in one sweep, and has more to do in another one, every second time.
 func (s *elsewhere) Purge(ctx context.Context, p journal.Purge) (journal.Purged, error) {
-	if s.purges.Load() && p.Kind == journal.KindIDs {
+	switch {
+	case s.purges.Load() && p.Kind == journal.KindIDs:
 		return journal.Purged{Next: p.After, Busy: true}, nil
+	case s.purges.Load() && p.Kind == journal.KindBodies && !p.Ahead:
+		return journal.Purged{Next: p.After, More: s.answers.Add(1)%2 == 1}, nil
 	}
 	return s.Store.Purge(ctx, p)
 }
