@@ -200,6 +200,10 @@ var gateway = []mutant{
 		`	if b.Unrecorded() >= 0 {
 		return true, nil`,
 		[]test{{"./internal/journal/engine", "TestBypass_reconciles"}, {yearly, "TestScenes/outage"}}},
+	{"lost-takes-are-tries", "gateway: an attempt that was never made uses up a try", "internal/journal/sqlite/statements.go",
+		`tries = tries + (state <> 'processing')`,
+		`tries = tries + 1`,
+		[]test{{"./internal/journal/sqlite", "TestStore"}}},
 	{"order-is-forgotten", "gateway: an event of a resource overtakes an older one", "internal/journal/sqlite/statements.go",
 		`WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY event_id LIMIT 1)`,
 		`WHERE destination = ?1 AND resource = ?2 AND state <> 'dead' ORDER BY due_at LIMIT 1)`,
