@@ -22,8 +22,10 @@ import (
 // Ask first whether the call has to be made in the middle of the handler: an effect of the outbox ([Enqueue])
 // is made after the commit, and never for work that was rolled back.
 //
-// With [WithStep] the key is the [EffectKey] of the work in the context and the step, whatever the request
-// says. That is the form to rely on: name each call.
+// With [WithStep] the key is the [EffectKey] of the work in the context and the step, whatever the request says: it
+// replaces a header Idempotency-Key. That is the form to rely on: name each call. It is the only one for a client that
+// draws a key at random for each call, as stripe-go does where the params have none: without a step that key is sent, and
+// a handler that runs again charges again. Its calls have the context of their params (params.Context).
 //
 // Without a step, the key is derived from method, host and path, which is enough for a handler that makes one
 // call to an address. The same call again is a retry and has the same key. A call to an address that was called
@@ -35,8 +37,9 @@ import (
 // sent then, and the next attempt may go well: the key of the first call is the same. Redirects are further
 // calls.
 //
-// A request stays as it is when it has the header Idempotency-Key, and when its context has no work, or work
-// without a key: no key is ever random. But the key of the request that the work answers ([Idempotent],
+// A request without a step stays as it is when it has the header Idempotency-Key: nobody can tell whether a client drew the
+// key for this call, or the program keeps it. So does every request whose context has no work, or work without a
+// key: Transport itself draws none at random. But the key of the request that the work answers ([Idempotent],
 // [IdempotentLease]) is replaced: a proxy, and a handler that hands on the header that it got, would otherwise send
 // what any client wrote, and two callers with the key "1" would be one there. Every request with one
 // of the four methods pins the attempt that it is part of, with a key or without: see [PinRequest].
@@ -51,10 +54,11 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 }
 
 // WithStep names the step of the work that requests with the context belong to, for [Transport]. A step is
-// one call: two calls with the same step have the same key, whatever they say. The names are the caller's, and
-// must be the same whenever the work runs again: name what the call is for ("charge", "refund of item 7"), not
-// how often it was tried. Changing one means that work which is tried again after the change repeats the call
-// under another key. The innermost name counts, and an empty one is none.
+// one call: two calls with the same step have the same key, whatever they say, and whatever keys they came with. So the
+// context is for one call and its retries, and not for all calls of a handler: whoever answers them would take the
+// second for the first. The names are the caller's, and must be the same whenever the work runs again: name what the
+// call is for ("charge", "refund of item 7"), not how often it was tried. Changing one means that work which is tried
+// again after the change repeats the call under another key. The innermost name counts, and an empty one is none.
 func WithStep(ctx context.Context, step string) context.Context {
 	return context.WithValue(ctx, stepKey{}, step)
 }
@@ -141,21 +145,24 @@ func cameIn(ctx context.Context, lines []string) bool {
 // outboundKey returns the key for the request; empty if it gets none.
 func outboundKey(req *http.Request) (string, error) {
 	w := workFrom(req.Context())
-	if w == nil || w.ref.Source == "" || w.ref.Key == "" || hasKey(req) {
+	if w == nil || w.ref.Source == "" || w.ref.Key == "" {
 		return "", nil
 	}
-	step, err := stepOf(w, req)
+	if step, _ := req.Context().Value(stepKey{}).(string); step != "" {
+		return EffectKey(w.ref, step), nil // and not what the client made up
+	}
+	if hasKey(req) {
+		return "", nil
+	}
+	step, err := unnamed(w, req)
 	if err != nil {
 		return "", err
 	}
 	return EffectKey(w.ref, step), nil
 }
 
-// stepOf names the call that req makes, as a part of the work.
-func stepOf(w *work, req *http.Request) (string, error) {
-	if step, _ := req.Context().Value(stepKey{}).(string); step != "" {
-		return step, nil
-	}
+// unnamed returns the step of a call that has no name.
+func unnamed(w *work, req *http.Request) (string, error) {
 	path := cmp.Or(req.URL.EscapedPath(), "/")
 	address := JoinKey(req.Method, cmp.Or(hostOf(req), "-"), path)
 	how, err := w.calls.Compare(address, req)

@@ -3,6 +3,7 @@ package hookonce_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -105,6 +106,9 @@ func TestRequestsThatGetNoKey(t *testing.T) {
 		{"set already", attempt("evt_1"), "POST", http.Header{"Idempotency-Key": {"mine"}}, "mine"},
 		{"suppressed", attempt("evt_1"), "POST", http.Header{"Idempotency-Key": nil}, ""},
 		{"set in another spelling", attempt("evt_1"), "POST", http.Header{"idempotency-key": {"mine"}}, ""},
+		{"set already, and an empty step", hookonce.WithStep(hookonce.WithStep(attempt("evt_1"), "fee"), ""), "POST", http.Header{"Idempotency-Key": {"mine"}}, "mine"},
+		{"set already, and a step without work", hookonce.WithStep(background, "fee"), "POST", http.Header{"Idempotency-Key": {"mine"}}, "mine"},
+		{"set already, and a step of work without a key", hookonce.WithStep(attempt(""), "fee"), "POST", http.Header{"Idempotency-Key": {"mine"}}, "mine"},
 	} {
 		req, err := http.NewRequestWithContext(c.ctx, c.method, charges, nil)
 		if err != nil {
@@ -116,6 +120,47 @@ func TestRequestsThatGetNoKey(t *testing.T) {
 		}
 		if got := new(wire).send(t, req); got != c.want {
 			t.Errorf("%s: key %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A client that makes up a key for each call of its own calls under that of the step: a handler that runs again would charge
+// again. So it is with every other key, also that which came in.
+func TestNamedCallsHaveTheKeyOfTheirStep(t *testing.T) {
+	for whose, header := range map[string]func() http.Header{
+		"no key":                      func() http.Header { return http.Header{} },
+		"a random one":                func() http.Header { return http.Header{"Idempotency-Key": {rand.Text()}} },
+		"a random one, spelled lower": func() http.Header { return http.Header{"idempotency-key": {rand.Text()}} },
+		"one that stays the same":     func() http.Header { return http.Header{"Idempotency-Key": {"mine"}} },
+		"the one that came in":        func() http.Header { return http.Header{"Idempotency-Key": {"k1"}} },
+		"none, by intent":             func() http.Header { return http.Header{"Idempotency-Key": nil} },
+	} {
+		w := new(wire)
+		call := func(ctx context.Context) error {
+			for _, step := range []string{"charge", "fee"} {
+				w.send(t, charge(t, hookonce.WithStep(ctx, step), "a", func(r *http.Request) { r.Header = header() }))
+			}
+			return errAway
+		}
+		webhook := endpoint(memstore.New(), func(ctx context.Context, _ *memstore.Tx, _ *hookonce.Event) error { return call(ctx) })
+		webhookLease := leased(memstore.New(), func(ctx context.Context, _ *hookonce.Event) error { return call(ctx) })
+		idempotent := counter(memstore.New(), func(_ http.ResponseWriter, r *http.Request, _ *memstore.Tx) error { return call(r.Context()) })
+		idempotentLease := desk(memstore.New(), http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			call(r.Context())
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		}))
+		for door, deliver := range map[string]func() *httptest.ResponseRecorder{
+			"Webhook":         func() *httptest.ResponseRecorder { return post(webhook, "k1 1") },
+			"WebhookLease":    func() *httptest.ResponseRecorder { return post(webhookLease, "k1 1") },
+			"Idempotent":      func() *httptest.ResponseRecorder { return buy(idempotent, "k1", "10") },
+			"IdempotentLease": func() *httptest.ResponseRecorder { return buy(idempotentLease, "k1", "10") },
+		} {
+			w.keys = nil
+			deliver()
+			deliver()
+			if len(w.keys) != 4 || !slices.Equal(w.keys[:2], w.keys[2:]) || w.keys[0] == w.keys[1] || len(w.keys[0]) != 32 || len(w.keys[1]) != 32 {
+				t.Errorf("%s, %s: the keys of two calls of two attempts: %q", whose, door, w.keys)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"slices"
@@ -24,7 +25,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // Calls of a handler have keys that are made of the effect's: the same at the next attempt, and others for
-// another effect of the same event.
+// another effect of the same event. A named one has its own also where the client makes up a key for each call.
 func TestCallsOfHandlersHaveKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, w := memstore.New(), &wire{map[string][]string{}}
@@ -34,12 +35,19 @@ func TestCallsOfHandlersHaveKeys(t *testing.T) {
 			if work, ok := hookonce.RefFrom(ctx); !ok || work.Key != e.IdempotencyKey() {
 				t.Errorf("the work is %v", work)
 			}
-			for _, path := range []string{"customers", "charges"} {
+			for _, path := range []string{"customers", "charges", "refunds"} {
+				ctx := ctx
+				if path == "refunds" {
+					ctx = hookonce.WithStep(ctx, "refund")
+				}
 				req, err := http.NewRequestWithContext(ctx, "POST", "https://api.example/"+path, nil)
 				if err != nil {
 					return err
 				}
 				req.Header.Set("Test-Attempt", e.Step+string(rune('0'+e.Tries)))
+				if path == "refunds" {
+					req.Header.Set("Idempotency-Key", rand.Text())
+				}
 				if _, err := client.Do(req); err != nil {
 					return err
 				}
@@ -53,7 +61,7 @@ func TestCallsOfHandlersHaveKeys(t *testing.T) {
 		}
 		all := slices.Concat(w.keys["a1"], w.keys["b1"])
 		slices.Sort(all)
-		if len(slices.Compact(all)) != 4 || all[0] == "" {
+		if len(slices.Compact(all)) != 6 || all[0] == "" {
 			t.Errorf("different calls share a key: %v", w.keys)
 		}
 	})
