@@ -375,7 +375,7 @@ func (h *idempotency) unclaimed() *problem.Details {
 	if h.next != nil {
 		return nil
 	}
-	return problem.MethodNotAllowed.New("this address takes requests that change something, with POST, PUT, PATCH or DELETE")
+	return rejection(problem.MethodNotAllowed, ReasonMethod, "this address takes requests that change something, with POST, PUT, PATCH or DELETE")
 }
 
 // identify finds out under which key the request is claimed.
@@ -407,8 +407,7 @@ func (h *idempotency) scopeOf(r *http.Request) (string, *problem.Details) {
 	delay, retry := RetryDelay(err)
 	switch {
 	case retry:
-		h.log.ErrorContext(r.Context(), "the scope of a request could not be told", "source", h.source, "error", err)
-		return "", unavailable("it cannot be told now who sends the request", cmp.Or(max(delay, 0), defaultRetry))
+		return "", undecided("it cannot be told now who sends the request", cmp.Or(max(delay, 0), defaultRetry), err)
 	case err != nil || scope == "":
 		return "", callerUnknown()
 	}
@@ -514,12 +513,6 @@ func (h *idempotency) pause(ctx context.Context, ref Ref) bool {
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
-}
-
-// reject logs and observes a request that came to nothing.
-func (h *idempotency) reject(ctx context.Context, p *problem.Details) {
-	h.log.WarnContext(ctx, "idempotent request rejected", "source", h.source, "reason", p.Type.String(), "status", p.Status, "detail", p.Detail, "instance", p.Instance)
-	h.observe(ctx, Observation{Source: h.source, Status: "rejected", Reason: p.Reason})
 }
 
 // report logs and observes what came of a call.

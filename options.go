@@ -76,6 +76,8 @@ const recordTimeout = 5 * time.Second
 // settings are those of all handlers.
 type settings struct {
 	constructor string // for errors
+	requests    string // what they are, for the log
+	sender      string // the provider; empty for clients with a key
 	leased      bool   // the work shares no transaction with the claim
 
 	source  string
@@ -113,16 +115,16 @@ type keySettings struct {
 }
 
 // defaultSettings returns what is so without options. Lease is zero where the work shares a transaction with the claim.
-func defaultSettings(constructor, source string, lease time.Duration) settings {
+func defaultSettings(constructor, requests, source string, lease time.Duration) settings {
 	return settings{
-		constructor: constructor, source: source, leased: lease != 0, lease: lease, timeout: DefaultTimeout, maxBody: DefaultMaxBody,
+		constructor: constructor, requests: requests, source: source, leased: lease != 0, lease: lease, timeout: DefaultTimeout, maxBody: DefaultMaxBody,
 		now: time.Now, log: slog.Default(), observe: func(context.Context, Observation) {},
 	}
 }
 
 func defaultKeySettings(constructor, source string, lease time.Duration) keySettings {
 	return keySettings{
-		settings: defaultSettings(constructor, source, lease), maxKey: DefaultMaxKey, maxResponse: DefaultMaxResponse,
+		settings: defaultSettings(constructor, "idempotent request", source, lease), maxKey: DefaultMaxKey, maxResponse: DefaultMaxResponse,
 		fingerprint: []string{"Content-Type"}, keep: keepByDefault, documentation: DefaultDocumentation,
 	}
 }
@@ -153,6 +155,23 @@ func (s *settings) contained(f func(context.Context, Observation)) func(context.
 	}
 }
 
+// reject logs and observes a request that is answered with p and of which nothing came: as an error if that is our fault.
+func (s *settings) reject(ctx context.Context, p *problem.Details) {
+	level := slog.LevelWarn
+	if p.Type == problem.Unavailable {
+		level = slog.LevelError
+	}
+	attrs := []slog.Attr{slog.String("source", s.source), slog.String("reason", p.Reason), slog.Int("status", p.Status), slog.String("detail", p.Detail)}
+	if p.Instance != "" {
+		attrs = append(attrs, slog.String("instance", p.Instance))
+	}
+	if p.Cause != nil {
+		attrs = append(attrs, slog.String("error", p.Cause.Error()))
+	}
+	s.log.LogAttrs(ctx, level, s.requests+" rejected", attrs...)
+	s.observe(ctx, Observation{Source: s.source, Provider: s.sender, Status: "rejected", Reason: p.Reason, Err: p.Cause})
+}
+
 // readBody returns the raw body of at most maxBody bytes, or the refusal to answer with. A reader whose error is marked
 // with [RetryAfter] has the request come again. It is our fault, and no sender can mend it, that a middleware has taken
 // something of the body.
@@ -163,18 +182,28 @@ func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *pr
 	case err == nil:
 		return raw, nil
 	case later: // the handler in front refuses the rest for now
-		return nil, unavailable("the request is not taken now; send it again", cmp.Or(max(delay, 0), defaultRetry))
+		return nil, undecided("the request is not taken now; send it again", cmp.Or(max(delay, 0), defaultRetry), err)
 	case errors.Is(err, body.ErrTooLarge):
 		body.HangUp(w)
-		return nil, problem.BodyTooLarge.New(fmt.Sprintf("the body is larger than %d bytes", s.maxBody))
+		return nil, s.tooLarge(err)
 	case errors.Is(err, body.ErrTouched):
-		s.log.ErrorContext(r.Context(), "a middleware has read, parsed, closed, cut or replaced the body of a request before it came to the handler: put the handler in front of that middleware, or have it set r.Body to the whole body again; one that replaces the body by another, which is shorter, sets r.ContentLength to the new length, or to -1",
-			"source", s.source, "declared", r.ContentLength, "arrived", len(raw))
-		return nil, unavailable("the request could not be read", defaultRetry)
+		return nil, undecided("the request could not be read", defaultRetry, fmt.Errorf("a middleware has read, parsed, closed, cut or replaced the body of a request before it came to the handler: put the handler in front of that middleware, or have it set r.Body to the whole body again; one that replaces the body by another, which is shorter, sets r.ContentLength to the new length, or to -1 (%d bytes declared, %d arrived)", r.ContentLength, len(raw)))
 	case errors.Is(err, body.ErrSlow):
-		return nil, problem.BodyTooSlow.New("the body did not arrive in time")
+		return nil, rejection(problem.BodyTooSlow, ReasonSlow, "the body did not arrive in time")
 	}
-	return nil, problem.BodyTruncated.New("the body ended before it was complete")
+	return nil, rejection(problem.BodyTruncated, ReasonTruncated, "the body ended before it was complete")
+}
+
+// tooLarge refuses a body, and tells the log whose limit that is.
+func (s *settings) tooLarge(err error) *problem.Details {
+	limit, whose := s.maxBody, "WithMaxBody"
+	var front *http.MaxBytesError
+	if errors.As(err, &front) {
+		limit, whose = front.Limit, "a middleware (http.MaxBytesReader)"
+	}
+	p := rejection(problem.BodyTooLarge, ReasonTooLarge, fmt.Sprintf("the body is larger than %d bytes", limit))
+	p.Cause = fmt.Errorf("%d bytes is the limit of %s", limit, whose)
+	return p
 }
 
 // validate returns an error if nothing could be handled with the settings.
@@ -269,8 +298,8 @@ func WithMaxBody(n int64) Option { return func(s *settings) { s.maxBody = n } }
 func WithClock(now func() time.Time) Option { return func(s *settings) { s.now = now } }
 
 // WithLogger sets where outcomes are logged, with source, key and type, never a body, a secret or a scope:
-// failures as errors, conflicts, unkeyed events and rejected requests as warnings, everything else at
-// the debug level. Default [slog.Default]. A panic of its handler is not contained, because there would be no place
+// failures as errors, and requests that could not be judged; conflicts, unkeyed events and rejected requests as
+// warnings, everything else at the debug level. Default [slog.Default]. A panic of its handler is not contained, because there would be no place
 // to report it: the connection is cut, and a copy of what was committed before is answered as a duplicate.
 //
 // Lines that strangers can cause are bounded, for each handler: 10 a second with the same message, reason and status,
@@ -413,13 +442,12 @@ type Observation struct {
 	// Attempt is the number of the attempt that was made at an event under its key, from 1. 0: none was, because the event was
 	// done or others had it, or it has no key; always for a request with a key.
 	Attempt int64
-	// Reason is the reason of a rejection, one of the Reason constants; empty if it is the method or the
-	// body of a request with a key.
+	// Reason is the reason of a rejection, one of the Reason constants.
 	Reason string
 	// Proof says how the request was authenticated: by which of several secrets, for one that is to be
 	// retired. Zero for a rejection.
 	Proof Proof
-	// Err is the handler's or the store's error, if any.
+	// Err is the handler's or the store's error, if any, and of a rejection what says more than the reason, if anything.
 	Err error
 	// Duration is the time from the verified request to the outcome, waiting included.
 	Duration time.Duration

@@ -53,17 +53,18 @@ func TestStrangersWriteFewLines(t *testing.T) {
 		method  string
 		header  func(n int) http.Header
 	}{
-		"forged":             {webhook, "POST", func(int) http.Header { return http.Header{"Sig": {long}} }},
-		"provider panics":    {webhook, "POST", func(int) http.Header { return http.Header{"Sig": {"panic"}} }},
-		"no key":             {keyed, "POST", func(int) http.Header { return nil }},
-		"long key":           {keyed, "POST", func(int) http.Header { return http.Header{"Idempotency-Key": {long}, "Tenant": {"a"}} }},
-		"unknown caller":     {keyed, "POST", func(int) http.Header { return http.Header{"Idempotency-Key": {"k"}} }},
-		"scope away":         {keyed, "POST", func(int) http.Header { return http.Header{"Idempotency-Key": {"k"}, "Away": {"1"}} }},
-		"handler fails":      {keyed, "POST", func(n int) http.Header { return http.Header{"Idempotency-Key": {fmt.Sprint(n)}, "Tenant": {"a"}} }},
-		"lease, no key":      {lease, "POST", func(int) http.Header { return nil }},
-		"lease, it panics":   {lease, "POST", func(n int) http.Header { return http.Header{"Idempotency-Key": {fmt.Sprint(n)}, "Tenant": {"a"}} }},
-		"handler panics":     {panics, "POST", func(n int) http.Header { return http.Header{"Idempotency-Key": {fmt.Sprint(n)}, "Tenant": {"a"}} }},
-		"method, not logged": {webhook, "PUT", func(int) http.Header { return nil }},
+		"forged":           {webhook, "POST", func(int) http.Header { return http.Header{"Sig": {long}} }},
+		"provider panics":  {webhook, "POST", func(int) http.Header { return http.Header{"Sig": {"panic"}} }},
+		"no key":           {keyed, "POST", func(int) http.Header { return nil }},
+		"long key":         {keyed, "POST", func(int) http.Header { return http.Header{"Idempotency-Key": {long}, "Tenant": {"a"}} }},
+		"unknown caller":   {keyed, "POST", func(int) http.Header { return http.Header{"Idempotency-Key": {"k"}} }},
+		"scope away":       {keyed, "POST", func(int) http.Header { return http.Header{"Idempotency-Key": {"k"}, "Away": {"1"}} }},
+		"handler fails":    {keyed, "POST", func(n int) http.Header { return http.Header{"Idempotency-Key": {fmt.Sprint(n)}, "Tenant": {"a"}} }},
+		"lease, no key":    {lease, "POST", func(int) http.Header { return nil }},
+		"lease, it panics": {lease, "POST", func(n int) http.Header { return http.Header{"Idempotency-Key": {fmt.Sprint(n)}, "Tenant": {"a"}} }},
+		"handler panics":   {panics, "POST", func(n int) http.Header { return http.Header{"Idempotency-Key": {fmt.Sprint(n)}, "Tenant": {"a"}} }},
+		"too large":        {webhook, "POST", func(int) http.Header { return http.Header{"Large": {"1"}} }},
+		"method":           {webhook, "PUT", func(int) http.Header { return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -74,6 +75,9 @@ func TestStrangersWriteFewLines(t *testing.T) {
 					r.Header = c.header(n)
 					if r.Header == nil {
 						r.Header = http.Header{}
+					}
+					if r.Header.Get("Large") != "" {
+						r.ContentLength = hookonce.DefaultMaxBody + 1
 					}
 					h.ServeHTTP(httptest.NewRecorder(), r)
 				}

@@ -18,28 +18,45 @@ const (
 	ReasonTooManyKeys   = "too_many_keys"  // the store takes no new key of this caller now: see ErrTooManyKeys
 )
 
+// Reasons for which any request is rejected before anybody looks at what it says.
+const (
+	ReasonMethod    = "method"    // it has a method that is not taken
+	ReasonTooLarge  = "too_large" // its body is above the limit
+	ReasonTruncated = "truncated" // its body ended early
+	ReasonSlow      = "slow"      // its body did not arrive in time
+	ReasonUndecided = "undecided" // it was not found out whether it is authentic, or what it says: the fault is on this side
+)
+
 // How long a client is asked to wait, in Retry-After.
 const (
 	defaultRetry = 10 * time.Second // when the handler or the store failed
 	busyRetry    = 1 * time.Second  // when another copy is being handled
 )
 
-func keyMissing() *problem.Details {
-	p := problem.KeyMissing.New("this operation needs the header Idempotency-Key: a new random text for each operation, such as a UUID, and the same one whenever the same request is sent again")
-	p.Reason = ReasonKeyMissing
+// rejection answers for a request of which nothing came.
+func rejection(typ *problem.Type, reason, detail string) *problem.Details {
+	p := typ.New(detail)
+	p.Reason = reason
 	return p
+}
+
+// undecided answers for one that was not judged, because of cause.
+func undecided(detail string, retry time.Duration, cause error) *problem.Details {
+	p := rejection(problem.Unavailable, ReasonUndecided, detail)
+	p.RetryAfter, p.Cause = retry, cause
+	return p
+}
+
+func keyMissing() *problem.Details {
+	return rejection(problem.KeyMissing, ReasonKeyMissing, "this operation needs the header Idempotency-Key: a new random text for each operation, such as a UUID, and the same one whenever the same request is sent again")
 }
 
 func keyMalformed(err error) *problem.Details {
-	p := problem.KeyMalformed.New("the header Idempotency-Key cannot be used: " + err.Error())
-	p.Reason = ReasonKeyMalformed
-	return p
+	return rejection(problem.KeyMalformed, ReasonKeyMalformed, "the header Idempotency-Key cannot be used: "+err.Error())
 }
 
 func callerUnknown() *problem.Details {
-	p := problem.CallerUnknown.New("it is not known on whose behalf the request is sent, and keys belong to callers; authenticate")
-	p.Reason = ReasonCallerUnknown
-	return p
+	return rejection(problem.CallerUnknown, ReasonCallerUnknown, "it is not known on whose behalf the request is sent, and keys belong to callers; authenticate")
 }
 
 func keyReused() *problem.Details {
@@ -58,8 +75,8 @@ func inProgress() *problem.Details {
 }
 
 func tooManyKeys(retry time.Duration) *problem.Details {
-	p := problem.TooManyKeys.New("too many requests with new keys came from here of which nothing came; send this one again later, with the same key")
-	p.Reason, p.RetryAfter = ReasonTooManyKeys, retry
+	p := rejection(problem.TooManyKeys, ReasonTooManyKeys, "too many requests with new keys came from here of which nothing came; send this one again later, with the same key")
+	p.RetryAfter = retry
 	return p
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -75,44 +76,63 @@ func TestIdempotentFaultsKeepToTheirMeasure(t *testing.T) {
 	}
 }
 
-// A body that a middleware has read is our fault, and not the sender's: 503, and the log says who is to blame and what to
-// do. One that did not arrive in time is the sender's.
-func TestBodyThatCannotBeRead(t *testing.T) {
+// Whoever is refused before anybody looked at what was sent is in the log and in the metrics, once, under a reason of a closed set,
+// whichever handler it is. A body that a middleware has read is our fault, and not the sender's: 503, and the log says who is to
+// blame and what to do. One that did not arrive in time is the sender's.
+func TestRefusalsAreLoggedAndObserved(t *testing.T) {
+	full := http.MaxBytesReader(nil, io.NopCloser(strings.NewReader("a 1234567")), 4)
 	for name, c := range map[string]struct {
+		method string
 		body   io.Reader
 		status int
 		kind   string
-		logged bool
+		reason string
+		level  string
+		says   string
 	}{
-		"a middleware has read it":    {strings.NewReader(""), 503, "unavailable", true},
-		"it broke off":                {broken{}, 400, "body-truncated", false},
-		"it did not arrive in time":   {iotest.ErrReader(os.ErrDeadlineExceeded), 408, "body-too-slow", false},
-		"it is too large":             {strings.NewReader("a 12345678"), 413, "body-too-large", false},
-		"the one in front refuses it": {iotest.ErrReader(hookonce.RetryAfter(time.Minute, errors.New("full"))), 503, "unavailable", false},
+		"a middleware has read it":    {"POST", strings.NewReader(""), 503, "unavailable", hookonce.ReasonUndecided, "ERROR", "put the handler in front of that middleware"},
+		"it broke off":                {"POST", broken{}, 400, "body-truncated", hookonce.ReasonTruncated, "WARN", "the body ended before it was complete"},
+		"it did not arrive in time":   {"POST", iotest.ErrReader(os.ErrDeadlineExceeded), 408, "body-too-slow", hookonce.ReasonSlow, "WARN", "the body did not arrive in time"},
+		"it is too large":             {"POST", strings.NewReader("a 12345678"), 413, "body-too-large", hookonce.ReasonTooLarge, "WARN", "8 bytes is the limit of WithMaxBody"},
+		"too large for the one front": {"POST", full, 413, "body-too-large", hookonce.ReasonTooLarge, "WARN", "4 bytes is the limit of a middleware"},
+		"the one in front refuses it": {"POST", iotest.ErrReader(hookonce.RetryAfter(time.Minute, errors.New("full"))), 503, "unavailable", hookonce.ReasonUndecided, "ERROR", "full"},
+		"the method":                  {"GET", http.NoBody, 405, "method-not-allowed", hookonce.ReasonMethod, "WARN", "POST"},
 	} {
 		var log strings.Builder
-		small, logger := hookonce.WithMaxBody(8), hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError})))
+		var seen []hookonce.Observation
+		small, logger := hookonce.WithMaxBody(8), hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		observer := hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) { seen = append(seen, o) })
 		for door, h := range map[string]http.Handler{
-			"Webhook":    hookonce.Webhook(memstore.New(), "sender", sender{}, new(ledger).handle, small, logger),
-			"Idempotent": counter(memstore.New(), new(till).charge, small, logger),
+			"Webhook":         hookonce.Webhook(memstore.New(), "sender", sender{}, new(ledger).handle, small, logger, observer),
+			"WebhookLease":    leased(memstore.New(), func(context.Context, *hookonce.Event) error { return nil }, small, logger, observer),
+			"Idempotent":      counter(memstore.New(), new(till).charge, small, logger, observer),
+			"IdempotentLease": desk(memstore.New(), new(printer), small, logger, observer),
 		} {
+			if door == "IdempotentLease" && c.method == "GET" {
+				continue // which goes to the handler as it is
+			}
 			log.Reset()
+			seen = nil
 			if s, ok := c.body.(io.Seeker); ok {
 				_, _ = s.Seek(0, io.SeekStart)
 			}
-			r := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(c.body))
+			r := httptest.NewRequest(c.method, "/", io.NopCloser(c.body))
 			r.Header.Set("Idempotency-Key", "k1")
 			r.Header.Set("Sig", "ok")
-			if r.ContentLength = 3; name == "it is too large" {
+			if r.ContentLength = 3; c.status == 413 {
 				r.ContentLength = -1
 			}
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
-			if w.Code != c.status || !strings.Contains(w.Body.String(), `"urn:hookonce:problem:`+c.kind+`"`) {
+			if w.Code != c.status || !strings.Contains(w.Body.String(), `"urn:hookonce:problem:`+c.kind+`"`) || !strings.Contains(w.Body.String(), `"reason":"`+c.reason+`"`) {
 				t.Errorf("%s: %s answered %d %s", name, door, w.Code, w.Body)
 			}
-			if named := strings.Contains(log.String(), "put the handler in front of that middleware"); named != c.logged {
+			if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, "level="+c.level+" ") || !strings.Contains(line, " rejected\" ") ||
+				!strings.Contains(line, fmt.Sprintf(" reason=%s status=%d ", c.reason, c.status)) || !strings.Contains(line, c.says) || strings.Contains(line, "a 1") {
 				t.Errorf("%s: %s logged %s", name, door, &log)
+			}
+			if len(seen) != 1 || seen[0].Status != "rejected" || seen[0].Reason != c.reason || seen[0].Source == "" || (seen[0].Provider == "sender") != strings.HasPrefix(door, "Webhook") {
+				t.Errorf("%s: %s observed %+v", name, door, seen)
 			}
 		}
 	}

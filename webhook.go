@@ -137,8 +137,8 @@ func newWebhook(constructor, source string, lease time.Duration, p Provider) *we
 	if err := profile.check(); err != nil {
 		panic("hookonce: " + err.Error())
 	}
-	s := eventSettings{settings: defaultSettings(constructor, source, lease)}
-	s.wait, s.maxBody = DefaultWait, cmp.Or(profile.MaxBody, DefaultMaxBody)
+	s := eventSettings{settings: defaultSettings(constructor, "webhook", source, lease)}
+	s.sender, s.wait, s.maxBody = profile.Name, DefaultWait, cmp.Or(profile.MaxBody, DefaultMaxBody)
 	return &webhook{eventSettings: s, profile: profile, provider: p}
 }
 
@@ -180,19 +180,12 @@ func (o outcome) status() string {
 
 // ServeHTTP handles one delivery.
 func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, refusal := h.read(w, r)
-	if refusal != nil {
-		h.refuse(w, refusal, nil)
-		return
-	}
-	d, err := h.open(&Request{Method: r.Method, URL: h.publicURL(r), Header: r.Header, Body: body, Now: h.now(), Lazy: true})
+	d, refusal := h.receive(w, r)
 	switch {
-	case errors.Is(err, ErrUnverified):
-		h.reject(r.Context(), err)
-		h.refuse(w, unverified(err), err)
-	case err != nil:
-		h.log.ErrorContext(r.Context(), "webhook could not be opened", "source", h.source, "error", err)
-		h.refuse(w, unavailable("the request could not be verified now", defaultRetry), nil)
+	case refusal != nil:
+		refusal = h.understood(refusal)
+		h.reject(r.Context(), refusal)
+		h.refuse(w, refusal)
 	case d.Handshake != nil:
 		reply(w, d.Handshake.Inert())
 	default:
@@ -200,8 +193,24 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.log.WarnContext(r.Context(), "webhook verified but not readable, handled with what its header says", "source", h.source, "error", d.Unreadable)
 		}
 		status, failed := h.all(r.Context(), d)
-		h.answer(r.Context(), w, status, failed)
+		h.answer(w, status, failed)
 	}
+}
+
+// receive returns what the request carries, or the refusal to answer with.
+func (h *webhook) receive(w http.ResponseWriter, r *http.Request) (*Verified, *problem.Details) {
+	body, refusal := h.read(w, r)
+	if refusal != nil {
+		return nil, refusal
+	}
+	d, err := h.open(&Request{Method: r.Method, URL: h.publicURL(r), Header: r.Header, Body: body, Now: h.now(), Lazy: true})
+	switch {
+	case errors.Is(err, ErrUnverified):
+		return nil, unverified(err)
+	case err != nil:
+		return nil, undecided("the request could not be verified now", defaultRetry, err)
+	}
+	return d, nil
 }
 
 // read returns the raw body, or the refusal to answer with. Greetings have no body that counts.
@@ -211,7 +220,7 @@ func (h *webhook) read(w http.ResponseWriter, r *http.Request) ([]byte, *problem
 	case h.profile.Takes(r.Method):
 		return nil, nil
 	default:
-		return nil, problem.MethodNotAllowed.New("webhooks are sent with POST")
+		return nil, rejection(problem.MethodNotAllowed, ReasonMethod, "webhooks are sent with POST")
 	}
 	return h.readBody(w, r)
 }
@@ -246,16 +255,6 @@ func (h *webhook) publicURL(r *http.Request) string {
 	return place + "?" + r.URL.RawQuery
 }
 
-func (h *webhook) reject(ctx context.Context, err error) {
-	var reject *RejectError
-	reason := ReasonSignatureMismatch
-	if errors.As(err, &reject) {
-		reason = reject.Reason
-	}
-	h.log.WarnContext(ctx, "webhook rejected", "source", h.source, "reason", reason, "error", err)
-	h.observe(ctx, Observation{Source: h.source, Provider: h.profile.Name, Status: "rejected", Reason: reason, Err: err})
-}
-
 // all handles every event of a request, also after one of them failed. It returns the status of the whole, and the
 // first outcome that may not be acknowledged, or nil. Of a large batch nothing is kept but that.
 func (h *webhook) all(ctx context.Context, d *Verified) (status string, failed *outcome) {
@@ -263,6 +262,7 @@ func (h *webhook) all(ctx context.Context, d *Verified) (status string, failed *
 		if p := recover(); p != nil { // events of a batch are the provider's until they are handled
 			h.log.ErrorContext(ctx, "the provider panicked while it took a batch apart", "source", h.source, "panic", p, "stack", string(debug.Stack()))
 			failed = &outcome{verdict: Acquired, err: fmt.Errorf("provider %s panicked: %v", h.profile.Name, p)}
+			h.report(ctx, &Event{Source: h.source}, d.Proof, *failed, 0)
 		}
 	}()
 	for ev := range d.All() {
@@ -422,10 +422,10 @@ func (h *webhook) write(ctx context.Context, ev *Event, p Proof, o outcome, took
 }
 
 // answer turns what came of a request into its response: success only if every event's outcome is durable.
-func (h *webhook) answer(ctx context.Context, w http.ResponseWriter, status string, failed *outcome) {
+func (h *webhook) answer(w http.ResponseWriter, status string, failed *outcome) {
 	if failed != nil {
 		w.Header().Set("Hookonce-Status", failed.status())
-		h.refuse(w, notDone(*failed), nil)
+		h.refuse(w, h.understood(notDone(*failed)))
 		return
 	}
 	w.Header().Set("Hookonce-Status", status)
@@ -437,13 +437,18 @@ func (h *webhook) answer(ctx context.Context, w http.ResponseWriter, status stri
 	reply(w, ok)
 }
 
-// refuse answers with p, because of err, in the way that the provider understands.
-func (h *webhook) refuse(w http.ResponseWriter, p *problem.Details, err error) {
-	own := p.As(h.profile.Refusal(p.Status, err), defaultRetry)
-	if own.Status == http.StatusMethodNotAllowed {
+// understood returns p in the way that the provider understands.
+func (h *webhook) understood(p *problem.Details) *problem.Details {
+	own := p.As(h.profile.Refusal(p.Status, p.Cause), defaultRetry)
+	return &own
+}
+
+// refuse answers with p.
+func (h *webhook) refuse(w http.ResponseWriter, p *problem.Details) {
+	if p.Status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", h.profile.Allow())
 	}
-	own.Write(w)
+	p.Write(w)
 }
 
 // reply sends a. Browsers are told to believe the content type.
@@ -479,10 +484,12 @@ func notDone(o outcome) *problem.Details {
 
 // unverified tells the sender which part of the scheme failed, never what would have matched.
 func unverified(err error) *problem.Details {
-	p := problem.Unverified.New("the request's signature could not be verified")
+	reason := ReasonSignatureMismatch
 	var reject *RejectError
 	if errors.As(err, &reject) {
-		p.Reason = reject.Reason
+		reason = reject.Reason
 	}
+	p := rejection(problem.Unverified, reason, "the request's signature could not be verified")
+	p.Cause = err
 	return p
 }

@@ -630,8 +630,14 @@ func TestWebhookTakesABatchOneByOne(t *testing.T) {
 	if got, want := strings.Join(steps, ", "), "build a, handle src a, build b, handle src b, build a"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	h = hookonce.Webhook(memstore.New(), "src", lazy{built: &steps, panic: true}, handle)
+	var seen []string
+	h = hookonce.Webhook(memstore.New(), "src", lazy{built: &steps, panic: true}, handle, quiet, hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) {
+		seen = append(seen, o.Source+" "+o.Status)
+	}))
 	want(t, post(h, "a 1\nb 1"), 503, "failed")
+	if want := []string{"src accepted", "src accepted", "src failed"}; !slices.Equal(seen, want) {
+		t.Errorf("observed %v, want %v", seen, want)
+	}
 }
 
 func TestWebhookBatchHandlesEveryEvent(t *testing.T) {
@@ -790,12 +796,48 @@ func TestWebhookAcknowledgesAsTheProviderSays(t *testing.T) {
 	}
 }
 
-// A provider that makes no sense before anything is claimed is our fault.
+// undecided is a provider that cannot tell now whether a request is authentic, as where a certificate cannot be fetched.
+type undecided struct{ sender }
+
+func (undecided) Open(*hookonce.Request) (*hookonce.Verified, error) {
+	return nil, errors.New("the certificate cannot be fetched")
+}
+
+// What a provider cannot decide, or makes no sense of, before anything is claimed is our fault: it is answered 503, and is in the log, as
+// an error, and in the metrics.
 func TestWebhookProviderThatMakesNoSense(t *testing.T) {
-	var l ledger
-	for _, status := range []int{42, 199, 600, 1000} {
-		h := hookonce.Webhook(memstore.New(), "sender", odd{reply: &hookonce.Answer{Status: status}}, l.handle, quiet)
-		want(t, post(h, "nothing"), 503, "")
-		want(t, post(h, "hello"), 503, "")
+	var log strings.Builder
+	var seen []hookonce.Observation
+	opts := []hookonce.WebhookOption{
+		hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+		hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) { seen = append(seen, o) }),
+	}
+	for _, c := range []struct {
+		p              hookonce.Provider
+		sig, body, why string
+	}{
+		{odd{}, "ok", "nothing", "neither a verified request nor an error"},
+		{odd{reply: &hookonce.Answer{Status: 42}}, "ok", "hello", "the status 42"},
+		{odd{reply: &hookonce.Answer{Status: 199}}, "ok", "hello", "the status 199"},
+		{odd{reply: &hookonce.Answer{Status: 600}}, "ok", "hello", "the status 600"},
+		{odd{reply: &hookonce.Answer{Status: 1000}}, "ok", "hello", "the status 1000"},
+		{sender{}, "panic", "a 1", "a fault in the provider"},
+		{undecided{}, "ok", "a 1", "the certificate cannot be fetched"},
+	} {
+		log.Reset()
+		seen = nil
+		var l ledger
+		w := postSigned(t.Context(), hookonce.Webhook(memstore.New(), "sender", c.p, l.handle, opts...), c.sig, c.body)
+		want(t, w, 503, "")
+		if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, `level=ERROR msg="webhook rejected" source=sender reason=undecided status=503 `) || !strings.Contains(line, c.why) {
+			t.Errorf("%s: logged %s", c.why, line)
+		}
+		if len(seen) != 1 || seen[0].Status != "rejected" || seen[0].Reason != hookonce.ReasonUndecided || seen[0].Err == nil || !strings.Contains(seen[0].Err.Error(), c.why) {
+			t.Errorf("%s: observed %+v", c.why, seen)
+		}
+		if strings.Contains(w.Body.String(), c.why) {
+			t.Errorf("the answer tells the cause: %s", w.Body)
+		}
+		l.want(t)
 	}
 }

@@ -1,8 +1,6 @@
 package idempotency
 
 import (
-	"cmp"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce"
@@ -41,7 +39,7 @@ func (m *Metrics) begin(source string) { m.requests.WithLabelValues(source, "fai
 
 func (m *Metrics) observe(source string, o hookonce.Observation) {
 	if o.Status == "rejected" {
-		m.reject(source, cmp.Or(o.Reason, "request"))
+		m.reject(source, o.Reason)
 		return
 	}
 	m.requests.WithLabelValues(source, o.Status).Inc()

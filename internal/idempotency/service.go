@@ -71,9 +71,10 @@ func New(s Service, o Options) http.Handler {
 			return
 		}
 		if err := headers.check(r); err != nil {
-			o.Metrics.reject(s.Name, "ambiguous_header")
+			const reason = "ambiguous_header"
+			o.Metrics.reject(s.Name, reason)
 			p := problem.AmbiguousHeader.New(err.Error())
-			o.Logger.WarnContext(r.Context(), "idempotent request rejected", "source", s.Name, "reason", p.Type.String(), "status", p.Status, "detail", p.Detail)
+			o.Logger.WarnContext(r.Context(), "idempotent request rejected", "source", s.Name, "reason", reason, "status", p.Status, "detail", p.Detail)
 			refuse(w, r, s, p)
 			return
 		}

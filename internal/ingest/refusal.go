@@ -48,11 +48,11 @@ func (p *refusal) ours() bool { return p.Type == problem.Unavailable }
 // The sender's mistakes.
 var (
 	errUnknownSource = newRefusal(problem.UnknownSource, "unknown_source", "No source is configured under this path; the path of a source is /in/<name>.")
-	errMethod        = newRefusal(problem.MethodNotAllowed, "method", "Events are sent with POST.")
-	errTooLarge      = newRefusal(problem.BodyTooLarge, "too_large", "The body is larger than this source accepts.").closing()
+	errMethod        = newRefusal(problem.MethodNotAllowed, hookonce.ReasonMethod, "Events are sent with POST.")
+	errTooLarge      = newRefusal(problem.BodyTooLarge, hookonce.ReasonTooLarge, "The body is larger than this source accepts.").closing()
 	errHeaders       = newRefusal(problem.HeadersTooLarge, "headers_too_large", "The headers that the application needs are together larger than 8 KiB, or more than 64 lines. Nothing is stored.")
-	errTruncated     = newRefusal(problem.BodyTruncated, "truncated", "The body ended early or was not framed as HTTP asks.").closing()
-	errSlow          = newRefusal(problem.BodyTooSlow, "slow", "The body did not arrive in time.").closing()
+	errTruncated     = newRefusal(problem.BodyTruncated, hookonce.ReasonTruncated, "The body ended early or was not framed as HTTP asks.").closing()
+	errSlow          = newRefusal(problem.BodyTooSlow, hookonce.ReasonSlow, "The body did not arrive in time.").closing()
 )
 
 // What is authentic, but not taken now. It is no mistake of the provider's, and so it is answered with a

@@ -33,15 +33,15 @@ func (k Kind) strange() bool { return k == Refused || k == Handshake || k == Unr
 // Why a request has the kind Unread, or is in a gap. Refused has the reasons of [hookonce.RejectError], and
 // ReasonMethod.
 const (
-	ReasonMethod    = "method"     // it is neither a POST nor a greeting of the provider's
-	ReasonTooLarge  = "too_large"  // the body is larger than the source accepts
-	ReasonMemory    = "memory"     // too many bodies were held at once
-	ReasonQueue     = "queue"      // too many requests waited to be looked at
-	ReasonStore     = "store"      // too many observations waited for the store, or it refused one
-	ReasonPartial   = "partial"    // the sender broke off, or the application answered before it had read the body
-	ReasonUndecided = "undecided"  // the sender's keys could not be fetched
-	ReasonPanic     = "panic"      // a fault of ours
-	ReasonEvents    = "max_events" // further events of a request that had too many
+	ReasonMethod    = hookonce.ReasonMethod    // it is neither a POST nor a greeting of the provider's
+	ReasonTooLarge  = hookonce.ReasonTooLarge  // the body is larger than the source accepts
+	ReasonMemory    = "memory"                 // too many bodies were held at once
+	ReasonQueue     = "queue"                  // too many requests waited to be looked at
+	ReasonStore     = "store"                  // too many observations waited for the store, or it refused one
+	ReasonPartial   = "partial"                // the sender broke off, or the application answered before it had read the body
+	ReasonUndecided = hookonce.ReasonUndecided // the sender's keys could not be fetched
+	ReasonPanic     = "panic"                  // a fault of ours
+	ReasonEvents    = "max_events"             // further events of a request that had too many
 )
 
 // Why there was no answer.

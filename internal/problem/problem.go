@@ -35,6 +35,8 @@ type Details struct {
 	// Documentation is the address of a page about the problem, see [Page]. It is in a header Link as well.
 	Documentation string `json:"documentation,omitempty"`
 
+	// Cause is why, for the log and for observers alone. Nil: the rest says it all.
+	Cause error `json:"-"`
 	// RetryAfter is the header Retry-After, in seconds and rounded up. Zero or less: there is none.
 	RetryAfter time.Duration `json:"-"`
 	// Close ends the connection after the answer, where the rest of the request is not worth reading.

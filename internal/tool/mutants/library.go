@@ -67,8 +67,8 @@ var library = []mutant{
 		`own.RetryAfter = 0`,
 		[]test{{".", "TestWebhookRetriesFailedWork"}}},
 	{"our-fault-is-theirs", "9. a fault of ours is answered as the sender's", "webhook.go",
-		`h.refuse(w, unavailable("the request could not be verified now", defaultRetry), nil)`,
-		`h.refuse(w, unverified(err), err)`,
+		`return nil, undecided("the request could not be verified now", defaultRetry, err)`,
+		`return nil, unverified(err)`,
 		[]test{{".", "TestWebhookProviderThatMakesNoSense"}}},
 	{"batch-ends-at-a-failure", "12. the events behind one that failed are not handled", "webhook.go",
 		`failed = &o
