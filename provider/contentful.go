@@ -28,7 +28,8 @@ func contentfulSpec() spec.Spec {
 			Resource: []spec.Value{"json:$.sys.id"},
 			Tenant:   []spec.Value{"json:$.sys.space.sys.id"},
 		},
-		Order:   &spec.Order{By: "json:$.sys.revision", Scope: []spec.Value{"json:$.sys.id", "json:$.sys.environment.sys.id"}, Advisory: true},
+		// Of what was deleted or unpublished this is the time of that. A revision counts what is published only.
+		Order:   &spec.Order{By: "json:$.sys.updatedAt", Unit: spec.RFC3339, Scope: []spec.Value{"json:$.sys.id", "json:$.sys.environment.sys.id"}, Advisory: true},
 		Answer:  spec.Answer{Deadline: 30 * second, Reject: 503},
 		Limits:  spec.Limits{Retry: day}, // the most that a retry policy can ask for; by default it is a minute
 		Headers: []string{"X-Contentful-Signed-Headers", "X-Contentful-Timestamp", "X-Contentful-Webhook-Name", "X-Contentful-*"},
@@ -45,6 +46,7 @@ func contentfulSpec() spec.Spec {
 			stated("retries: two, 30 s apart; up to 99 over 24 hours where a policy asks for that", "contentful.com/developers/docs/webhooks/retry-policy"),
 			reported("deadline, and that a status of the 400s may not be retried", "contentfulcommunity.com: webhook retry on failure"),
 			reported("key", "inferred: topics of one entity share its id, and a revision counts what is published only"),
+			reported("updatedAt of an entity that was unpublished or deleted", "keithws/contentful-webhook-listener.js: README"),
 			notSourced("whether the body and the signed time are the same in a retry"),
 		},
 		Traps: []string{

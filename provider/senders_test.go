@@ -252,6 +252,27 @@ func TestOrdersAreOfOneThing(t *testing.T) {
 	}
 }
 
+// TestContentfulUnpublishingIsNewer: what is unpublished is newer than what was published before, and what is published again is
+// newer than that, whatever the revision says, which counts neither.
+func TestContentfulUnpublishingIsNewer(t *testing.T) {
+	p := fake(t, "contentful")
+	entity := func(topic, sys string) hookonce.Event {
+		body := `{"sys":{"id":"cat","environment":{"sys":{"id":"master"}},"space":{"sys":{"id":"shop"}},` + sys + `}}`
+		return one(t, p, signed(t, p, body, "X-Contentful-Topic", topic))
+	}
+	states := []hookonce.Event{
+		entity("ContentManagement.Entry.publish", `"type":"Entry","revision":2,"updatedAt":"2026-02-03T04:05:06.101Z"`),
+		entity("ContentManagement.Entry.unpublish", `"type":"DeletedEntry","revision":2,"updatedAt":"2026-02-03T04:05:06.202Z","deletedAt":"2026-02-03T04:05:06.202Z"`),
+		entity("ContentManagement.Entry.publish", `"type":"Entry","revision":1,"updatedAt":"2026-02-03T04:05:06.303Z"`),
+	}
+	for i, ev := range states[1:] {
+		before := states[i]
+		if ev.Scope == "" || ev.Scope != before.Scope || !ev.Rank.Supersedes(before.Rank) || before.Rank.Supersedes(ev.Rank) {
+			t.Errorf("%s with rank %v in %q after %s with %v in %q", ev.Type, ev.Rank, ev.Scope, before.Type, before.Rank, before.Scope)
+		}
+	}
+}
+
 // TestCircleKeysAreFetched: a key is asked for by the name that the header has, once, and nothing that a stranger writes there is.
 func TestCircleKeysAreFetched(t *testing.T) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
