@@ -33,15 +33,28 @@ func main() {
 	}
 	defer db.Close()
 	http.Handle("POST /webhooks/stripe", hookonce.Webhook(store, "stripe", provider.Stripe(os.Getenv("STRIPE_WEBHOOK_SECRET")), welcome))
-	server := &http.Server{Addr: "127.0.0.1:3000"} // /debug/vars has what was purged
-	go func() {
-		log.Print(server.ListenAndServe())
-		stop()
-	}()
-	cleaning := cleaner(store).Run(ctx) // until a signal
-	if err := errors.Join(cleaning, server.Shutdown(context.Background())); err != nil {
+	if err := serve(ctx, &http.Server{Addr: "127.0.0.1:3000"}, cleaner(store).Run); err != nil { // /debug/vars has what was purged
 		log.Fatal(err)
 	}
+}
+
+// serve answers requests beside the work, until a signal. Either ends with the other: whatever starts the program sees the
+// error, and starts it again.
+func serve(ctx context.Context, server *http.Server, work func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- server.ListenAndServe()
+		stop()
+	}()
+	working := work(ctx)
+	stopping := server.Shutdown(context.Background())
+	serving := <-ended
+	if errors.Is(serving, http.ErrServerClosed) {
+		serving = nil // by Shutdown
+	}
+	return errors.Join(serving, working, stopping)
 }
 
 // purged counts what went, by kind and source.

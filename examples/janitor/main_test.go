@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"net"
+	"net/http"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,5 +51,23 @@ func TestJanitor(t *testing.T) {
 	}
 	if got := purged.Get("events ").String(); got != "1" {
 		t.Errorf("%s claims were purged", got)
+	}
+}
+
+// A program that cannot listen ends with that, and not as if it had been told to.
+func TestEndsWithItsListener(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	work := func(ctx context.Context) error { <-ctx.Done(); return nil }
+	if err := serve(t.Context(), &http.Server{Addr: taken.Addr().String()}, work); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("it ended with %v, want %v", err, syscall.EADDRINUSE)
+	}
+	told, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := serve(told, &http.Server{Addr: "127.0.0.1:0"}, work); err != nil {
+		t.Errorf("told to end, it ended with %v", err)
 	}
 }

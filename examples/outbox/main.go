@@ -41,15 +41,28 @@ func main() {
 		log.Fatal(err)
 	}
 	endpoint, worker := shop(store, os.Getenv("STRIPE_WEBHOOK_SECRET"), os.Getenv("MAIL_URL"))
-	server := &http.Server{Addr: "127.0.0.1:3000", Handler: endpoint}
-	go func() {
-		log.Print(server.ListenAndServe())
-		stop()
-	}()
-	working := worker.Run(ctx) // until a signal, and then until what is under way is done
-	if err := errors.Join(working, server.Shutdown(context.Background())); err != nil {
+	if err := serve(ctx, &http.Server{Addr: "127.0.0.1:3000", Handler: endpoint}, worker.Run); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// serve answers requests beside the work, until a signal, and then until what is under way is done. Either ends with the
+// other: whatever starts the program sees the error, and starts it again.
+func serve(ctx context.Context, server *http.Server, work func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- server.ListenAndServe()
+		stop()
+	}()
+	working := work(ctx)
+	stopping := server.Shutdown(context.Background())
+	serving := <-ended
+	if errors.Is(serving, http.ErrServerClosed) {
+		serving = nil // by Shutdown
+	}
+	return errors.Join(serving, working, stopping)
 }
 
 // shop returns the endpoint for webhooks, and the relay that sends what their handler enqueues.
