@@ -18,6 +18,7 @@ import (
 	"github.com/hookonce/hookonce/internal/lease"
 	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
+	"github.com/hookonce/hookonce/internal/publicurl"
 )
 
 // The options of each constructor. A function that returns one of the types below fits those constructors that it
@@ -223,6 +224,14 @@ func (s *settings) validate() error {
 	return checkSource(s.source)
 }
 
+// settle is that of the settings, and of what only handlers of events have.
+func (s *eventSettings) settle() {
+	s.settings.settle()
+	if s.url != "" && !publicurl.Valid(s.url) {
+		panic(errors.New("hookonce: WithPublicURL: the URL is not " + publicurl.Rule + "; write one such as https://shop.example/webhooks"))
+	}
+}
+
 // settle is that of the settings, and of what only handlers of requests with keys have.
 func (s *keySettings) settle() {
 	s.settings.settle()
@@ -260,8 +269,9 @@ func isAddress(s string) bool {
 }
 
 // WithPublicURL sets the address under which the provider calls this endpoint, for schemes that sign
-// it. The query of a request is added if url has none, and replaces that of url if it begins with it. Default: https,
-// the Host header and the request's path and query, which is wrong behind most proxies that rewrite.
+// it: an absolute http or https URL without a fragment. The query of a request is added if url has none, and replaces that
+// of url if it begins with it. Default: https, the Host header and the request's path and query, which is wrong behind
+// most proxies that rewrite.
 func WithPublicURL(url string) EventOption {
 	return func(s *eventSettings) { s.url = url }
 }

@@ -159,24 +159,41 @@ func TestObserverThatPanics(t *testing.T) {
 }
 
 func TestWebhookRefusesOptionsThatMakeNoSense(t *testing.T) {
-	for name, o := range map[string]hookonce.Option{
-		"no time":        hookonce.WithTimeout(0),
-		"negative wait":  hookonce.WithWait(-time.Second),
-		"no body at all": hookonce.WithMaxBody(0),
-		"no clock":       hookonce.WithClock(nil),
-		"no logger":      hookonce.WithLogger(nil),
-		"no observer":    hookonce.WithObserver(nil),
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			endpoint(memstore.New(), new(ledger).handle, o)
-		}()
+	type option interface {
+		hookonce.WebhookOption
+		hookonce.WebhookLeaseOption
 	}
-	endpoint(memstore.New(), new(ledger).handle, hookonce.WithWait(0)) // does not wait
+	for name, c := range map[string]struct {
+		option option
+		named  string
+	}{
+		"no time":                 {hookonce.WithTimeout(0), "WithTimeout"},
+		"negative wait":           {hookonce.WithWait(-time.Second), "WithWait"},
+		"no body at all":          {hookonce.WithMaxBody(0), "WithMaxBody"},
+		"no clock":                {hookonce.WithClock(nil), "WithClock"},
+		"no logger":               {hookonce.WithLogger(nil), "WithLogger"},
+		"no observer":             {hookonce.WithObserver(nil), "WithObserver"},
+		"a URL without a scheme":  {hookonce.WithPublicURL("shop.example/secret"), "WithPublicURL"},
+		"a URL of another scheme": {hookonce.WithPublicURL("ftp://shop.example/secret"), "WithPublicURL"},
+		"a URL without a host":    {hookonce.WithPublicURL("https:///secret"), "WithPublicURL"},
+		"a URL with a fragment":   {hookonce.WithPublicURL("https://shop.example/#secret"), "WithPublicURL"},
+		"no URL":                  {hookonce.WithPublicURL("https://shop.example/%zz?secret"), "WithPublicURL"},
+	} {
+		for door, construct := range map[string]func(){
+			"Webhook":      func() { endpoint(memstore.New(), new(ledger).handle, c.option) },
+			"WebhookLease": func() { leased(memstore.New(), new(outside).handle, c.option) },
+		} {
+			func() {
+				defer func() {
+					if text := fmt.Sprint(recover()); !strings.Contains(text, c.named) || strings.Contains(text, "secret") {
+						t.Errorf("%s, %s: the panic says %s", name, door, text)
+					}
+				}()
+				construct()
+			}()
+		}
+	}
+	endpoint(memstore.New(), new(ledger).handle, hookonce.WithWait(0), hookonce.WithPublicURL("")) // does not wait, and knows no URL
 }
 
 // An option in the wrong place does not compile: its type can be assigned to the options of those constructors that it

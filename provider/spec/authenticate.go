@@ -206,13 +206,14 @@ func (v *verifier) legible(r *reading) error {
 
 func (v *verifier) mismatch(r *reading, candidates int) error {
 	hint := "check the secret, and that the body is passed on byte for byte"
-	switch {
-	case v.covers == CoversNothing:
+	if v.covers == CoversNothing {
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "%s does not hold any of the secrets; check the secret", v.carrier.where)
-	case (v.signs(kindURL) || v.kind == HTTPSignature) && !r.registered:
-		hint = "the URL registered with the provider is not configured, and a proxy may have changed the one that is seen here"
-	case v.signs(kindURL) || v.kind == HTTPSignature:
+	}
+	if v.signs(kindURL) || v.kind == HTTPSignature {
 		hint = "check the secret, and that the URL is exactly the one registered with the provider"
+		if !r.registered { // the caller may know it, as from hookonce.WithPublicURL
+			hint += "; where none is configured, a proxy may have changed the one that is seen here"
+		}
 	}
 	which := "the signature in " + v.carrier.where + " was not"
 	if candidates > 1 {

@@ -3,10 +3,11 @@ package spec
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hookonce/hookonce/internal/publicurl"
 )
 
 // Settings is what one endpoint adds to a [Spec].
@@ -60,10 +61,8 @@ func (s Settings) apply(spec Spec) error {
 			return fmt.Errorf("secret %d of %d is never valid: its until is not after its from", i+1, len(s.Secrets))
 		}
 	}
-	if s.URL != "" {
-		if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Contains(s.URL, "#") {
-			return fmt.Errorf("the URL %q is not an absolute http or https URL without a fragment", withoutQuery(s.URL))
-		}
+	if s.URL != "" && !publicurl.Valid(s.URL) {
+		return errors.New("the URL is not " + publicurl.Rule)
 	}
 	switch {
 	case s.Handshakes && len(spec.Handshakes) == 0:
