@@ -206,12 +206,14 @@ func (v *verifier) legible(r *reading) error {
 
 func (v *verifier) mismatch(r *reading, candidates int) error {
 	hint := "check the secret, and that the body is passed on byte for byte"
-	if v.covers == CoversNothing {
+	switch covered := v.signs(kindURL) || v.kind == HTTPSignature; {
+	case v.covers == CoversNothing:
 		return incoming.Reject(hookonce.ReasonSignatureMismatch, "%s does not hold any of the secrets; check the secret", v.carrier.where)
-	}
-	if v.signs(kindURL) || v.kind == HTTPSignature {
+	case covered && r.url == "":
+		hint = "the URL registered with the provider is not configured"
+	case covered:
 		hint = "check the secret, and that the URL is exactly the one registered with the provider"
-		if !r.registered { // the caller may know it, as from hookonce.WithPublicURL
+		if !r.registered { // the caller may know it all the same, as from hookonce.WithPublicURL
 			hint += "; where none is configured, a proxy may have changed the one that is seen here"
 		}
 	}

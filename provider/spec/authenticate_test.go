@@ -102,6 +102,10 @@ func TestTheSignedURL(t *testing.T) {
 	if err := p.Sign(&hookonce.Request{}); err == nil || !strings.Contains(err.Error(), "URL") {
 		t.Error(err)
 	}
+	_, err := p.Open(signedAs(macOver(t, "{}?"), "{}"))
+	if err == nil || !strings.Contains(err.Error(), "is not configured") {
+		t.Errorf("the hint is missing: %v", err)
+	}
 }
 
 // TestEscapesInTheSignedURL: those that the sender undoes are undone on both sides, and what is in the query is not signed
