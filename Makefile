@@ -76,11 +76,12 @@ test: servers vetted ## everything CI checks
 # The tests of modules of their own run beside the rest, one after the other. Many tests wait for a disk, a server or a time
 # limit, so that more packages than there are cores take turns.
 .PHONY: race unraced others
-race: export GOFLAGS = $(WATCHED) -trimpath
+# The programs that tests build are watched as well, and little is compiled for them.
+race: export GOFLAGS = $(WATCHED) -trimpath -race
 # Otherwise every program that is watched waits a second in its end, and tests start hundreds of them.
 race: export GORACE = atexit_sleep_ms=10
 race: # the packages that take longest begin first, so that the end does not wait for one of them; they have been vetted
-	go test -race -vet=off -p $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
+	go test -vet=off -p $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
 others: export CGO_ENABLED = 0
 others: build oracle examples adapters browser
 	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -vet=off -count=1 $(HANGS) ./...
