@@ -101,7 +101,7 @@ func TestDevelopmentOutlivesItsReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cmd := exec.Command("hookonce", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json")
+	cmd := exec.Command(serving, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--log-format", "json")
 	cmd.Dir, cmd.Stdout = dir, w
 	log, err := cmd.StderrPipe()
 	if err != nil {

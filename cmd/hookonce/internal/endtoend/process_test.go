@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,18 +25,22 @@ func TestMain(m *testing.M) {
 	os.Exit(withProgram(m.Run))
 }
 
-// withProgram builds hookonce, with the race detector if the tests have it, and has it found before any other.
+// serving is hookonce as what runs for a while is started: with the race detector if the tests have it. Commands that end
+// by themselves are run without, as `make test` compiles it besides: there are hundreds, and with it each takes a quarter of a
+// second of the machine to start.
+var serving string
+
+// withProgram builds hookonce, and has it found before any other.
 func withProgram(run func() int) int {
 	dir, err := os.MkdirTemp("", "hookonce")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		args := []string{"build", "-o", dir}
-		if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-			args = append(args, "-race")
-		}
-		build := exec.Command("go", append(args, "github.com/hookonce/hookonce/cmd/hookonce")...)
-		build.Stderr = os.Stderr
-		err = build.Run()
+		serving = filepath.Join(dir, "hookonce")
+		err = build(serving, "CGO_ENABLED=0", "GOFLAGS="+overlay())
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && err == nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		serving = filepath.Join(dir, "hookonce-race")
+		err = build(serving, "GOFLAGS="+os.Getenv("GOFLAGS")+" -race")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "building hookonce:", err)
@@ -42,6 +48,22 @@ func withProgram(run func() int) int {
 	}
 	os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return run()
+}
+
+// overlay is the flag that `make mutants` has go read a fault by, if there is one.
+func overlay() string {
+	for flag := range strings.FieldsSeq(os.Getenv("GOFLAGS")) {
+		if strings.HasPrefix(flag, "-overlay=") {
+			return flag
+		}
+	}
+	return ""
+}
+
+func build(file string, env ...string) error {
+	cmd := exec.Command("go", "build", "-o", file, "github.com/hookonce/hookonce/cmd/hookonce")
+	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
+	return cmd.Run()
 }
 
 // command runs hookonce to its end and returns its exit status and what it wrote.
@@ -97,7 +119,7 @@ var runningLine = regexp.MustCompile(`"gateway: running".*[ "]listen(?:=|":")([^
 // launch runs hookonce with the arguments and returns when it serves. dir and env are as in
 // [exec.Cmd].
 func launch(dir string, env []string, args ...string) (*process, error) {
-	return launchCommand(exec.Command("hookonce", args...), dir, env)
+	return launchCommand(exec.Command(serving, args...), dir, env)
 }
 
 // launchCommand is launch for a command that becomes the program.

@@ -101,7 +101,7 @@ func showInScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: show path args...")
 	}
-	cmd := exec.Command("hookonce", append([]string{"dashboard", "--listen", "127.0.0.1:0"}, args[1:]...)...)
+	cmd := exec.Command(serving, append([]string{"dashboard", "--listen", "127.0.0.1:0"}, args[1:]...)...)
 	cmd.Dir, cmd.Env = ts.MkAbs("."), scriptEnv(ts)
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
@@ -130,7 +130,7 @@ func launchRelay(dir string, env []string, args ...string) (*process, error) {
 
 // launchSilent starts hookonce with the arguments, and does not wait until it says that it serves.
 func launchSilent(dir string, env []string, args ...string) (*process, error) {
-	p := &process{cmd: exec.Command("hookonce", args...), out: new(transcript), log: new(transcript), ended: make(chan struct{})}
+	p := &process{cmd: exec.Command(serving, args...), out: new(transcript), log: new(transcript), ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = dir, env, p.out, p.log
 	if err := p.cmd.Start(); err != nil {
 		return nil, err

@@ -139,7 +139,7 @@ func TestTheLogMayHaveNoReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("hookonce", "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	cmd := exec.Command(serving, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, w, w
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
