@@ -39,7 +39,7 @@ func (c *call) claim(lease time.Duration) ClaimRequest {
 // withRequest calls use with the request for a handler: its body can be read from the beginning,
 // and ctx is its context. The server deletes the temporary files of a form that was parsed, but
 // knows only those of its own request: those of a form that was parsed from this copy are deleted
-// here. One that a middleware had parsed before is the server's.
+// here. One that a middleware had parsed before is the middleware's, or the server's.
 func (c *call) withRequest(ctx context.Context, use func(*http.Request)) {
 	r := c.WithContext(ctx)
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }

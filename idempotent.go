@@ -75,7 +75,7 @@ import (
 // trailers; [http.ResponseController] answers [http.ErrNotSupported]. The request has its raw body,
 // which can be read again through GetBody, and a context that ends after [WithTimeout], not when
 // the client hangs up; it carries what [Enqueue], [Newer], [Transition], [Once] and [Transport]
-// need. Temporary files of a form that was parsed are deleted when handle has ended.
+// need. Temporary files of a form that handle has parsed are deleted when it has ended.
 // [http.ErrAbortHandler] rolls back and cuts the connection.
 //
 // The handler may be used concurrently. Copies in one process wait in memory and take no connection.

@@ -197,7 +197,7 @@ func (s *settings) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *pr
 
 // tooLarge refuses a body, and tells the log whose limit that is.
 func (s *settings) tooLarge(err error) *problem.Details {
-	limit, whose := s.maxBody, "WithMaxBody"
+	limit, whose := s.maxBody, "WithMaxBody, or of max_body of the gateway"
 	var front *http.MaxBytesError
 	if errors.As(err, &front) {
 		limit, whose = front.Limit, "a middleware (http.MaxBytesReader)"

@@ -25,7 +25,8 @@ import (
 // With [WithStep] the key is the [EffectKey] of the work in the context and the step, whatever the request says: it
 // replaces a header Idempotency-Key. That is the form to rely on: name each call. It is the only one for a client that
 // draws a key at random for each call, as stripe-go does where the params have none: without a step that key is sent, and
-// a handler that runs again charges again. Its calls have the context of their params (params.Context).
+// a handler that runs again charges again. Its calls have the context that its method takes, or else that of their
+// params (params.Context).
 //
 // Without a step, the key is derived from method, host and path, which is enough for a handler that makes one
 // call to an address. The same call again is a retry and has the same key. A call to an address that was called
