@@ -44,7 +44,7 @@ func (w *worker) carryOut(e hookonce.QueuedEffect, asked time.Time, free func())
 		w.report(e, w.record(e, outcome{err: errNotBegun}))
 		return
 	}
-	if e.Deaths >= w.deaths && !w.lost.excuse(e, w.now().Add(-max(time.Hour, time.Duration(2*w.deaths)*w.lease))) {
+	if e.Deaths >= w.deaths && !w.lost.excuse(e, w.now().Add(-excusable)) {
 		w.report(e, w.record(e, outcome{err: deadly(e)}))
 		return
 	}
@@ -261,6 +261,9 @@ func (w *worker) overdue(ctx context.Context, free func()) (returned func()) {
 	}()
 	return func() { close(over) }
 }
+
+// excusable is how long a lost take may be among the deaths of an effect: suspects wait for their turns.
+const excusable = 24 * time.Hour
 
 // lostTakes is what a relay knows of takes that failed. One may have taken effects all the same,
 // which nobody began then: their leases run out, and each counts as a death.

@@ -93,8 +93,8 @@ func WithSchedule(schedule Schedule) Option { return func(s *settings) { s.sched
 // while it was the suspect. A healthy one is not given up as long as fewer than that many others
 // end a process beside it at their first attempt. An attempt whose lease ran out for another reason
 // counts, too: the store was away, or the handler did not heed its context. What a relay took
-// without hearing of it, because the store's answer was lost, it begins once more before it gives
-// it up. 2 is the least.
+// without hearing of it, because the store's answer was lost within the last day, it begins once
+// more before it gives it up. 2 is the least.
 func WithDeaths(n int) Option { return func(s *settings) { s.deaths = n } }
 
 // WithClock sets the clock that tells when a failed effect is due again. Default [time.Now]. It must agree

@@ -42,8 +42,8 @@ var (
 	ErrHasEvents = errors.New("cells: the store has events already, which a first map would take for new elsewhere, because another cell has the weight; begin with cells_map: 1 and weight: 0 for every other cell, and raise it when that runs")
 )
 
-// IntroducedError says that a map was introduced, or may have been, and that this cell could not look at it. It counts then:
-// maps do not go back.
+// IntroducedError says that a map was introduced, or may have been, and that what had to follow failed. It counts then: maps
+// do not go back.
 type IntroducedError struct {
 	Number int64
 	Err    error

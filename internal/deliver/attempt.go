@@ -152,7 +152,7 @@ func (s *sender) unanswered(o *journal.Outcome, dest *destination, w *journal.Wo
 
 // conclude makes o what the verdict says. A failure is due again as the schedule says, but not before the
 // destination asked for, or dead when no attempt is left or the next would come after the time to give up. One
-// that itself began after that time, redriven or after a long wait, has its whole schedule.
+// that itself began after that time, redriven or replayed, has its whole schedule.
 func (s *sender) conclude(o *journal.Outcome, dest *destination, w *journal.Work, v retry.Judgement) retry.Judgement {
 	o.Error, o.Kind = v.Reason, journal.ErrorKind(v.Kind)
 	ended := o.Started.Add(o.Duration)

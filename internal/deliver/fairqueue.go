@@ -214,7 +214,7 @@ func (f *fairQueue) left(w *journal.Work) *journal.Work {
 
 // delivered compares what waits with a version that was delivered.
 func (f *fairQueue) delivered(w *journal.Work) {
-	if v := f.ranked[ranked(w)]; v != nil && (v.delivered.IsZero() || older(v.delivered, w.Rank)) {
+	if v := f.ranked[ranked(w)]; v != nil && w.Rank.Supersedes(v.delivered) {
 		v.delivered = w.Rank
 	}
 }

@@ -180,51 +180,56 @@ func TestStaleWhileItWaited(t *testing.T) {
 		return w
 	}
 	for name, c := range map[string]struct {
-		first, second *journal.Work
-		status        int
-		policy        deliver.StalePolicy
-		want          string // the mark of the second; "dropped"
+		sent   []*journal.Work
+		status int // of all but the last
+		policy deliver.StalePolicy
+		want   string // the mark of the last; "dropped"
 	}{
-		"older":                {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1)), 200, deliver.StaleFlag, "true"},
-		"dropped":              {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1)), 200, deliver.StaleDrop, "dropped"},
-		"not asked for":        {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1)), 200, deliver.StaleDeliver, ""},
-		"newer":                {version(1, "shop", "cart", hookonce.Version(1)), version(2, "shop", "cart", hookonce.Version(2)), 200, deliver.StaleDrop, ""},
-		"the same":             {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(2)), 200, deliver.StaleDrop, ""},
-		"that failed":          {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1)), 422, deliver.StaleDrop, ""},
-		"of another source":    {version(1, "shop", "cart", hookonce.Version(2)), version(2, "fair", "cart", hookonce.Version(1)), 200, deliver.StaleDrop, ""},
-		"of another resource":  {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "user", hookonce.Version(1)), 200, deliver.StaleDrop, ""},
-		"without a resource":   {version(1, "shop", "", hookonce.Version(2)), version(2, "shop", "", hookonce.Version(1)), 200, deliver.StaleDrop, ""},
-		"a rank of two kinds":  {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Rank{N: 1, Kind: hookonce.RankTime}), 200, deliver.StaleDrop, ""},
-		"a second has no rank": {version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Rank{}), 200, deliver.StaleDrop, ""},
+		"older":               {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1))}, 200, deliver.StaleFlag, "true"},
+		"dropped":             {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1))}, 200, deliver.StaleDrop, "dropped"},
+		"not asked for":       {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1))}, 200, deliver.StaleDeliver, ""},
+		"newer":               {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(1)), version(2, "shop", "cart", hookonce.Version(2))}, 200, deliver.StaleDrop, ""},
+		"the same":            {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(2))}, 200, deliver.StaleDrop, ""},
+		"that failed":         {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Version(1))}, 422, deliver.StaleDrop, ""},
+		"of another source":   {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(2)), version(2, "fair", "cart", hookonce.Version(1))}, 200, deliver.StaleDrop, ""},
+		"of another resource": {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "user", hookonce.Version(1))}, 200, deliver.StaleDrop, ""},
+		"without a resource":  {[]*journal.Work{version(1, "shop", "", hookonce.Version(2)), version(2, "shop", "", hookonce.Version(1))}, 200, deliver.StaleDrop, ""},
+		"a rank of two kinds": {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Rank{N: 1, Kind: hookonce.RankTime})}, 200, deliver.StaleDrop, ""},
+		"after one of another kind": {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(5)), version(2, "shop", "cart", hookonce.Rank{N: 9, Kind: hookonce.RankTime}),
+			version(3, "shop", "cart", hookonce.Version(3))}, 200, deliver.StaleDrop, ""},
+		"no rank of its own": {[]*journal.Work{version(1, "shop", "cart", hookonce.Version(2)), version(2, "shop", "cart", hookonce.Rank{})}, 200, deliver.StaleDrop, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				app := nowhere
 				app.Stale, app.Concurrency = c.policy, 1
-				release := make(chan struct{}, 2)
-				marks := make(chan string, 2)
+				n := len(c.sent)
+				release, marks := make(chan struct{}, n), make(chan string, n)
 				s := newStandIn(t, app, func(r *http.Request) (*http.Response, error) {
 					<-release
 					marks <- r.Header.Get("Hookonce-Stale")
-					if len(marks) == 1 {
+					if len(marks) < n {
 						return status(c.status), nil
 					}
 					return status(200), nil
 				})
-				s.bring(c.first, c.second)
-				release <- struct{}{}
-				release <- struct{}{}
+				s.bring(c.sent...)
+				for range n {
+					release <- struct{}{}
+				}
 				synctest.Wait()
-				<-marks
+				for range n - 1 {
+					<-marks
+				}
 				got := "dropped"
 				if len(marks) == 1 {
 					got = <-marks
 				}
 				if got != c.want {
-					t.Errorf("the second was sent with %q, want %q", got, c.want)
+					t.Errorf("the last was sent with %q, want %q", got, c.want)
 				}
-				if n, err := testutil.GatherAndCount(s.metrics, "hookonce_stale_deliveries_total"); n == 1 != (c.want != "") || err != nil {
-					t.Errorf("%d are counted, %v", n, err)
+				if counted, err := testutil.GatherAndCount(s.metrics, "hookonce_stale_deliveries_total"); counted == 1 != (c.want != "") || err != nil {
+					t.Errorf("%d are counted, %v", counted, err)
 				}
 			})
 		})

@@ -220,6 +220,14 @@ func (c *celled) configure(ctx context.Context, next *plan) error {
 	return c.Configure(ctx, next.cell.configured)
 }
 
+// number is that of the newest map; 0 if there is none.
+func (c *celled) number() int64 {
+	if c.Cells == nil {
+		return 0
+	}
+	return c.Status().Map.Number
+}
+
 // reload shows other certificates from the next connection on.
 func (c *celled) reload(before, next *plan) {
 	if c.Cells == nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/alerting"
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/fleet"
@@ -446,12 +447,16 @@ func (g *Gateway) reload(ctx context.Context) (changed []string, err error) {
 		return nil, err
 	}
 	wired.watching = g.observing.sources(&wired.plan, g.wired.Load().watching)
+	before := g.cells.number()
 	if err := g.cells.configure(ctx, &wired.plan); err != nil {
 		g.kept.discard(wired.opened)
 		return nil, err
 	}
 	if err := g.swap(wired); err != nil {
 		g.kept.discard(wired.opened)
+		if n := g.cells.number(); n > before {
+			err = &cells.IntroducedError{Number: n, Err: err}
+		}
 		return nil, err
 	}
 	g.reconciling.schedule.Observe(ctx)

@@ -69,6 +69,29 @@ func TestClockIsAheadOfWhatIsForgotten(t *testing.T) {
 	})
 }
 
+// A clock that is far ahead settles nothing of a list, also where that does not go back to the last comparison.
+func TestClockIsFarAheadOfWhatIsForgotten(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.remembers(24 * time.Hour)
+		w.change(func(s *Source) { s.Ingest = w.ingest })
+		w.begun().stop()
+		w.pass(50 * time.Hour)
+		w.make("evt_lost")
+		w.pass(20 * time.Hour)
+		w.shift(6 * time.Hour)
+		w.start()
+		w.pass(4 * every)
+		if m := w.mark(); !strings.Contains(m.Last.Error, "our clock is 6h0m0s ahead") || w.has("evt_lost") {
+			t.Errorf("the mark is %+v", m)
+		}
+		w.shift(0)
+		w.pass(2 * every)
+		if !w.has("evt_lost") {
+			t.Errorf("it was passed over: %+v\n%s", w.mark(), w.logged())
+		}
+	})
+}
+
 // What is under way counts as young by the sender's clock, too.
 func TestClockIsAheadOfWhatIsYoung(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -57,7 +57,9 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 		s.later(src.Name, min(refused.After, insist)) // when the sender said
 	}
 	cut := report.Cut && mark.Through.Before(report.Since)
-	if cut && !mark.Through.Before(report.Since.Add(-report.Ahead)) && err == nil { // it lies in the list, and our clock counts it as too old for that
+	// Our clock counts what lies in the list as too old for it. Where the mark does not, that is no matter of clocks, but a clock
+	// that is far ahead has most of the list passed over as well.
+	if cut && err == nil && (report.Ahead >= journal.MuchAhead || !mark.Through.Before(report.Since.Add(-report.Ahead))) {
 		err = fmt.Errorf("our clock is %v ahead of the sender's, so that a part of its list counts as forgotten: set it", report.Ahead.Round(time.Minute))
 	}
 	found := s.news(&src, mark, report, err)
