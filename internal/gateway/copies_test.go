@@ -19,7 +19,7 @@ func TestCopiesAtOnce(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		cfg := unhurried(configured(store, sink.URL))
-		storm(t, cfg, []*Gateway{start(t, cfg)}, sink, 200, 8, 0)
+		storm(t, cfg, []*Gateway{start(t, cfg)}, sink, 100, 8, 0)
 	})
 }
 
@@ -28,7 +28,7 @@ func TestCopiesAtOnceOnThreeGateways(t *testing.T) {
 	t.Parallel()
 	sink := newSink(t)
 	cfg := unhurried(configured(postgresStore(t), sink.URL))
-	storm(t, cfg, []*Gateway{start(t, cfg), start(t, cfg), start(t, cfg)}, sink, 200, 8, 0)
+	storm(t, cfg, []*Gateway{start(t, cfg), start(t, cfg), start(t, cfg)}, sink, 100, 8, 0)
 }
 
 // Copies that come a moment later meet other code: the event is committed, under delivery, or done.
