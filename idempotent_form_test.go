@@ -17,7 +17,7 @@ import (
 
 // The form that a middleware has parsed, which put the body back, is there for the handler with its files.
 func TestIdempotentLeavesTheFilesOfAMiddleware(t *testing.T) {
-	upload := func(t *testing.T, r *http.Request) {
+	opens := func(t *testing.T, r *http.Request) {
 		f, _, err := r.FormFile("file")
 		if err != nil {
 			t.Errorf("the file is gone: %v", err)
@@ -29,12 +29,12 @@ func TestIdempotentLeavesTheFilesOfAMiddleware(t *testing.T) {
 	for name, handler := range map[string]func(*testing.T) http.Handler{
 		"Idempotent": func(t *testing.T) http.Handler {
 			return counter(memstore.New(), func(_ http.ResponseWriter, r *http.Request, _ *memstore.Tx) error {
-				upload(t, r)
+				opens(t, r)
 				return nil
 			}, fingerprint)
 		},
 		"IdempotentLease": func(t *testing.T) http.Handler {
-			return desk(memstore.New(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { upload(t, r) }), fingerprint)
+			return desk(memstore.New(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { opens(t, r) }), fingerprint)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,13 +50,7 @@ func TestIdempotentLeavesTheFilesOfAMiddleware(t *testing.T) {
 				next.ServeHTTP(w, r)
 			}))
 			defer srv.Close()
-			form := multipartOf("b1", [2]string{`Content-Disposition: form-data; name="file"; filename="a"`, strings.Repeat("x", 1<<10)})
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, strings.NewReader(form))
-			if err != nil {
-				t.Fatal(err)
-			}
-			asForm("b1")(r)
-			r.Header.Set("Idempotency-Key", "k1")
+			r := upload(t, srv.URL)
 			answer, err := srv.Client().Do(r)
 			if err != nil {
 				t.Fatal(err)
@@ -124,13 +118,7 @@ func TestIdempotentDeletesTheFilesOfForms(t *testing.T) {
 				srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 				srv.Start()
 				defer srv.Close()
-				form := multipartOf("b1", [2]string{`Content-Disposition: form-data; name="file"; filename="a"`, strings.Repeat("x", 1<<10)})
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, strings.NewReader(form))
-				if err != nil {
-					t.Fatal(err)
-				}
-				asForm("b1")(r)
-				r.Header.Set("Idempotency-Key", "k1")
+				r := upload(t, srv.URL)
 				if answer, err := srv.Client().Do(r); err == nil { // it is none where the connection is cut
 					answer.Body.Close()
 				}
@@ -141,4 +129,17 @@ func TestIdempotentDeletesTheFilesOfForms(t *testing.T) {
 			})
 		}
 	}
+}
+
+// upload is a request under a key with a file in a form.
+func upload(t *testing.T, url string) *http.Request {
+	t.Helper()
+	form := multipartOf("b1", [2]string{`Content-Disposition: form-data; name="file"; filename="a"`, strings.Repeat("x", 1<<10)})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asForm("b1")(r)
+	r.Header.Set("Idempotency-Key", "k1")
+	return r
 }

@@ -170,8 +170,7 @@ type Signer interface {
 // Ill is a destination that cannot be connected to, does not answer in time or with nothing valid, or answers
 // 429, 502, 503 or 504: Failures times in a row, or three times in a row over five seconds or more, where
 // each event counts once unless nobody is there. So is one that took nothing for half a minute although at least
-// Failures events were tried. Any other failure says
-// something about one event.
+// Failures events were tried. Any other failure says something about one event.
 //
 // An ill destination gets a probe after each pause. What fails meanwhile is on record and costs no try. With the
 // first success it recovers, and gets twice as much at once after each round of successes, up to its

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/settings"
 
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/config"
 )
 
@@ -215,6 +216,21 @@ func TestReloadRotatesSecrets(t *testing.T) {
 	}
 	if text := e.log.String(); strings.Contains(text, "new-secret") || strings.Contains(text, "secret-of") {
 		t.Errorf("a secret is in the log:\n%s", text)
+	}
+}
+
+// A reload that failed says that nothing was changed, unless it had introduced a map of the cells, or may have.
+func TestWhatAFailedReloadLeaves(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]string{
+		ErrStopping: "nothing was changed",
+		ErrNotOpen:  "nothing was changed",
+		&cells.IntroducedError{Number: 2, Err: errors.New("the store is away")}:        "the rest of the configuration is not used; reload again",
+		fmt.Errorf("wrapped: %w", &cells.IntroducedError{Number: 2, Err: ErrStopping}): "the rest of the configuration is not used; reload again",
+	} {
+		if said := refusal(err).Error(); !strings.HasSuffix(said, "; "+want) || !strings.Contains(said, err.Error()) {
+			t.Errorf("of %v it says %q", err, said)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -70,7 +69,7 @@ func (s *Store) EnsurePartitions(ctx context.Context, now time.Time, keep *journ
 		long := interval(keep.Of(kind))
 		step := journal.FirstID(journal.IDTime(0).Add(long))
 		missing := gaps(have, journal.FirstID(now), journal.FirstID(now.Add(ahead*long)), step)
-		if now.Before(s.crowded.until(kind)) {
+		if at, was := s.crowded.Load(kind); was && now.Sub(at.(time.Time)).Abs() < attachAgain {
 			missing = nil
 		}
 		for _, g := range missing {
@@ -78,7 +77,7 @@ func (s *Store) EnsurePartitions(ctx context.Context, now time.Time, keep *journ
 			if errors.Is(err, errCrowded) {
 				s.log.WarnContext(ctx, "journal/pg: partitions are not made beside a large default one; what is in it is deleted row by row",
 					"kind", string(kind), "again", now.Add(attachAgain))
-				s.crowded.wait(kind, now.Add(attachAgain)) // the others would take as long, and whoever stores waits each time
+				s.crowded.Store(kind, now) // the others would take as long, and whoever stores waits each time
 				break
 			}
 			if err != nil {
@@ -110,27 +109,6 @@ const maxAttach = 250 * time.Millisecond
 
 // attachAgain is how long none is attached then.
 const attachAgain = time.Hour
-
-// crowds remembers until when no partitions are made, by kind.
-type crowds struct {
-	mu   sync.Mutex
-	over map[journal.Kind]time.Time
-}
-
-func (c *crowds) until(kind journal.Kind) time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.over[kind]
-}
-
-func (c *crowds) wait(kind journal.Kind, until time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over == nil {
-		c.over = map[journal.Kind]time.Time{}
-	}
-	c.over[kind] = until
-}
 
 // errCrowded says that looking through the default partition would take longer than that.
 var errCrowded = errors.New("the default partition is too large to look through")

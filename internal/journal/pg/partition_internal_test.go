@@ -127,6 +127,8 @@ func TestCrowdedDefault(t *testing.T) {
 		}
 		more = d.More
 	}
+	s.attach = maxAttach // whoever stores waits while the server looks through it: that is not done again within an hour
+	now = now.Add(attachAgain - time.Second)
 	ensure(0)
 	now = now.Add(day)
 	p := journal.Purge{Kind: journal.KindBodies, Before: now.Add(-7 * day), Others: true, Limit: 100000}
@@ -140,29 +142,7 @@ func TestCrowdedDefault(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), `VACUUM hookonce.bodies_default`); err != nil {
 		t.Fatal(err)
 	}
-	s.attach = maxAttach
 	ensure(4)
-}
-
-// Whoever stores waits while the server looks through a large default partition: that is not done again within an hour.
-func TestCrowdedDefaultIsLeftAlone(t *testing.T) {
-	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	keep := journal.Retention{Period: journal.Period{Bodies: 7 * day, Attempts: 7 * day}}
-	s.crowded.wait(journal.KindBodies, now.Add(attachAgain))
-	for _, c := range []struct {
-		after time.Duration
-		want  int // partitions of bodies
-	}{{0, 0}, {attachAgain - time.Second, 0}, {attachAgain, 4}} {
-		divided, err := s.EnsurePartitions(t.Context(), now.Add(c.after), &keep)
-		if n := divided[journal.KindBodies].Partitions; err != nil || n != c.want || divided[journal.KindAttempts].Partitions != 4 {
-			t.Errorf("after %v there are %+v, want %d of bodies; %v", c.after, divided, c.want, err)
-		}
-	}
 }
 
 // TestDropKeepsStoresOut: while a drop waits for its last lock, which a reader keeps from it, nothing can be stored in

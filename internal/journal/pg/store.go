@@ -54,7 +54,7 @@ type Store struct {
 	writer  int
 	divided bool          // bodies and attempts are in partitions, which they are not on YugabyteDB
 	attach  time.Duration // see maxAttach
-	crowded crowds
+	crowded sync.Map      // by kind: when a default partition was too large to attach another one beside it
 	turn    chan struct{} // to change alerts: one at a time
 	fence   atomic.Pointer[fencedStatements]
 	// oneSnapshot is set where transactions have one snapshot for all that they do, unless they are begun as others.

@@ -80,8 +80,8 @@ func command(env []string, args ...string) (status int, out string) {
 // patience bounds every wait for something that must happen, also on a machine that is busy with other tests.
 const patience = time.Minute
 
-// What a test waits for is looked at so often. Who looks more often takes the machine from what he waits for: a program
-// alone takes a quarter of a second of it to start, with the race detector.
+// What a test waits for is looked at so often. Whoever looks more often takes the machine from what is waited for, and more
+// so by starting a program.
 const (
 	look          = 50 * time.Millisecond
 	lookByProgram = 250 * time.Millisecond
