@@ -78,7 +78,7 @@ func command(env []string, args ...string) (status int, out string) {
 }
 
 // patience bounds every wait for something that must happen, also on a machine that is busy with other tests.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // What a test waits for is looked at so often. Whoever looks more often takes the machine from what is waited for, and more
 // so by starting a program.

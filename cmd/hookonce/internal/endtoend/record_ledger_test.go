@@ -67,9 +67,10 @@ const rollCalls = 16
 // accounts are both ends of a run: what was acknowledged to the sender, and what came of it.
 type accounts struct {
 	t           *testing.T
-	load        int // how many events are sent under load
-	n           int // with those of the roll calls
-	called      int // of those, how many were sent
+	alone       bool // nothing else keeps the machine busy: how long things take is judged as well
+	load        int  // how many events are sent under load
+	n           int  // with those of the roll calls
+	called      int  // of those, how many were sent
 	acked       *bits
 	delivered   *bits
 	attempts    []atomic.Uint32 // the highest number of an attempt that came, of each event
@@ -189,7 +190,7 @@ func (r *recovery) took() (sender, everywhere, own time.Duration) {
 // newAccounts opens both destinations.
 func newAccounts(t *testing.T, load int) *accounts {
 	n := load + rollCalls
-	a := &accounts{t: t, load: load, n: n, acked: newBits(n), delivered: newBits(n), attempts: make([]atomic.Uint32, n),
+	a := &accounts{t: t, alone: *recordFile != "", load: load, n: n, acked: newBits(n), delivered: newBits(n), attempts: make([]atomic.Uint32, n),
 		came: make([]atomic.Int64, n), worst: map[string]time.Duration{}}
 	db, err := sql.Open("sqlite", "file:"+t.TempDir()+"/app.db?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(normal)&_txlock=immediate")
 	if err != nil {

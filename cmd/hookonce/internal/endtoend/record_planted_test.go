@@ -24,6 +24,7 @@ func newPlanted(t *testing.T) *planted {
 	p := &planted{stage: &stage{accounts: newAccounts(t, 30), faults: map[string]int{"gateway killed": 1}, stop: make(chan struct{}),
 		gateways: []*member{standing(), standing()}}}
 	p.halt = sync.OnceFunc(func() { close(p.stop) })
+	p.alone = true
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)
@@ -211,6 +212,14 @@ func TestRecordSeesWhatIsPlanted(t *testing.T) {
 			p.acknowledged(1, 1, time.Now())
 		}, ""},
 		"a gateway that was killed is long in starting": {func(p *planted) { p.starts.Record(startsWithin + 1) }, "to start"},
+		"a gateway is long in coming back, and in starting, beside other tests": {func(p *planted) {
+			p.alone = false
+			p.starts.Record(startsWithin + 1)
+			r := p.recovery(ago(promptly+time.Second), true)
+			p.recovering.Store(r)
+			p.acknowledged(1, 0, time.Now())
+			p.acknowledged(1, 1, time.Now())
+		}, ""},
 		"a gateway ends by itself": {func(p *planted) {
 			p.gateways[1].err = errors.New("exit status 2")
 			close(p.gateways[1].ended)
