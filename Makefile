@@ -71,18 +71,20 @@ UNWATCHED = modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory crypt
 WATCHED = $(UNWATCHED:%=-gcflags=%=-race=false)
 
 test: servers vetted ## everything CI checks
-	@$(MAKE) --jobs=3 race others unraced staticcheck TRIM=
+	@$(MAKE) --jobs=2 race others unraced staticcheck TRIM=
 
-# The tests of modules of their own run beside the rest, one after the other. Many tests wait for a disk, a server or a time
-# limit, so that more packages than there are cores take turns.
+# The tests of modules of their own run beside the rest, one after the other, and then what the race detector does not watch. Many
+# tests wait for a disk, a server or a time limit, so that one package more than there are cores takes turns. With more of them the
+# machine does no more, and what has a time limit is not done within it.
 .PHONY: race unraced others
 # The programs that tests build are watched as well, and little is compiled for them.
 race: export GOFLAGS = $(WATCHED) -trimpath -race
 # Otherwise every program that is watched waits a second in its end, and tests start hundreds of them.
 race: export GORACE = atexit_sleep_ms=10
 race: # the packages that take longest begin first, so that the end does not wait for one of them; they have been vetted
-	go test -vet=off -p $$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 )) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
+	go test -vet=off -p $$(getconf _NPROCESSORS_ONLN) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
 others: export CGO_ENABLED = 0
+others: export GOFLAGS = -p=1
 others: build oracle examples adapters browser
 	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -vet=off -count=1 $(HANGS) ./...
 
@@ -101,6 +103,7 @@ staticcheck:
 	./bin/staticcheck ./...
 
 unraced: export CGO_ENABLED = 0
+unraced: export GOFLAGS = -p=1
 unraced: # the tests that racetest.Skip keeps from the race detector
 	./scripts/unraced -vet=off $(HANGS)
 

@@ -251,7 +251,7 @@ func (s *service) open(d *database) (all []string) {
 			s.t.Fatal(err)
 		}
 		all = append(all, fmt.Sprintf("%d %s: %s, %d tries, %d deaths, %s", id, name, state, tries, deaths, last))
-		if state == "dead" && deaths > 0 {
+		if state == "dead" && strings.Contains(last, "in a row left no outcome") {
 			dead = append(dead, id)
 		}
 	}

@@ -54,6 +54,7 @@ type Client struct {
 	idle    []*link       // of calls that are alone
 	dialing *dialing
 	closed  bool
+	renewed int // how often there were to be new connections
 	all     map[*link]bool
 }
 
@@ -241,25 +242,40 @@ func (c *Client) connect(d *dialing) {
 	close(d.done)
 }
 
-// open makes a connection.
+// open makes a connection. One that was dialled before connections were to be new ones is not used.
 func (c *Client) open(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := c.dial(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnreached, err)
+	for {
+		c.mu.Lock()
+		renewed := c.renewed
+		c.mu.Unlock()
+		conn, err := c.dial(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrUnreached, err)
+		}
+		l := &link{wire: newWire(conn, bufio.NewReaderSize(conn, 32<<10)), since: time.Now(), calls: map[uint32]*call{}, maxAnswer: c.maxAnswer}
+		c.mu.Lock()
+		closed, old := c.closed, c.renewed != renewed
+		if !closed && !old {
+			c.all[l] = true
+		}
+		c.mu.Unlock()
+		switch {
+		case closed:
+			l.close(errors.New("the client is closed"))
+			return nil, fmt.Errorf("%w: the client is closed", ErrUnreached)
+		case old:
+			l.close(errors.New("there were to be new connections when it was made"))
+		default:
+			c.run(l)
+			return l, nil
+		}
 	}
-	l := &link{wire: newWire(conn, bufio.NewReaderSize(conn, 32<<10)), since: time.Now(), calls: map[uint32]*call{}, maxAnswer: c.maxAnswer}
-	c.mu.Lock()
-	closed := c.closed
-	if !closed {
-		c.all[l] = true
-	}
-	c.mu.Unlock()
-	if closed {
-		l.close(errors.New("the client is closed"))
-		return nil, fmt.Errorf("%w: the client is closed", ErrUnreached)
-	}
+}
+
+// run reads and writes a connection until it ends.
+func (c *Client) run(l *link) {
 	go l.write(false)
 	go l.watch()
 	go func() {
@@ -268,13 +284,13 @@ func (c *Client) open(ctx context.Context) (*link, error) {
 		defer c.mu.Unlock()
 		delete(c.all, l)
 	}()
-	return l, nil
 }
 
 // Renew has new calls use new connections. Those under way end as they began.
 func (c *Client) Renew() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.renewed++
 	for l := range c.all {
 		l.retire()
 	}

@@ -460,3 +460,35 @@ func TestWhatIsSilentTakesNoNewCalls(t *testing.T) {
 		t.Error("no call was answered")
 	})
 }
+
+// A connection that was being made when there were to be new ones, as after a reload of certificates, gets no call.
+func TestADialIsAsNewAsItsBeginning(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]int{"shared": 1, "alone": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := NewServer(func(context.Context, time.Duration, []byte) []byte { return []byte("new") })
+				old := NewServer(func(context.Context, time.Duration, []byte) []byte { return []byte("old") })
+				room, free, dials := memory(64<<20), make(chan struct{}), 0
+				c := NewClient(func(context.Context) (io.ReadWriteCloser, error) {
+					of := s
+					if dials++; dials == 1 {
+						<-free
+						of = old
+					}
+					near, _ := serve(of, room, nil)
+					return near, nil
+				}, 1<<20)
+				defer c.Close()
+				go func() {
+					synctest.Wait()
+					c.Renew()
+					close(free)
+				}()
+				if answer, err := c.Call(t.Context(), "", make([]byte, size)); string(answer) != "new" || err != nil || dials != 2 {
+					t.Errorf("%q, %v, after %d connections", answer, err, dials)
+				}
+			})
+		})
+	}
+}

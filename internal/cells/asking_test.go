@@ -123,6 +123,13 @@ func TestWhatIsCoalescedIsFound(t *testing.T) {
 	if err != nil || p.Here() != 1 {
 		t.Errorf("a, which has it on record, is handed it: %+v, %v", p, err)
 	}
+	former.keys = nil // the copy has ended it, or it was purged since a was asked
+	if p, err = all["a"].Place(t.Context(), "s", events, &Hop{From: "b", To: "a", Known: part.Known, Map: maps.ID(), Part: part.id()}, nil); !errors.Is(err, ErrMaps) {
+		t.Errorf("a, which has it on record no more, is handed it: %+v, %v", p, err)
+	}
+	if p, err := all["b"].Place(t.Context(), "s", events, nil, nil); err != nil || p.Here() != 1 {
+		t.Errorf("what a has no more is placed again: %+v, %v", p, err)
+	}
 }
 
 // A cell takes of another one what both see in the request, by the same maps, and nothing else.

@@ -27,7 +27,7 @@ var (
 	ErrNoMap = errors.New("cells: the maps before the configured one are not known yet")
 	// ErrAway wraps why another cell did not answer. What it was handed may be stored there.
 	ErrAway = errors.New("cells: another cell does not answer")
-	// ErrRefused wraps why another cell did not take what it was handed.
+	// ErrRefused says that another cell did not take what it was handed: see [RefusedError].
 	ErrRefused = errors.New("cells: another cell refused the request")
 	// ErrElsewhere says that an event belongs to another cell, and was not stored in this one.
 	ErrElsewhere = errors.New("cells: it belongs to another cell")
@@ -41,6 +41,23 @@ var (
 	// ErrHasEvents says that a first map would give away keys that are on record.
 	ErrHasEvents = errors.New("cells: the store has events already, which a first map would take for new elsewhere, because another cell has the weight; begin with cells_map: 1 and weight: 0 for every other cell, and raise it when that runs")
 )
+
+// RefusedError is [ErrRefused] with the reason that the other cell gives.
+type RefusedError struct{ Cell, Reason string }
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%v: %s: %s", ErrRefused, e.Cell, e.Reason)
+}
+
+// Unwrap returns [ErrRefused].
+func (*RefusedError) Unwrap() error { return ErrRefused }
+
+// Busy reasons say nothing of how the other cell is configured: it sees the request as this one does, and could not take it now.
+// Its reason is the sender's and the operator's, whichever cell the request came to.
+var Busy = []string{"queue_full", "closing", "store", "timeout", "row_refused", "loop", "unanswered"}
+
+// Busy reports whether the reason is one of [Busy].
+func (e *RefusedError) Busy() bool { return slices.Contains(Busy, e.Reason) }
 
 // IntroducedError says that a map was introduced, or may have been, and that what had to follow failed. It counts then: maps
 // do not go back.

@@ -3,6 +3,7 @@ package cells
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,10 +15,13 @@ import (
 )
 
 // call says something to a cell over a connection that is shared, and returns what is behind the first byte of its answer.
-// It is in the places of a source. Errors: [ErrAway], [ErrRefused], and otherMaps.
+// It is in the places of a source. Errors: [ErrAway], [RefusedError], and otherMaps.
 func (c *Cells) call(ctx context.Context, to Cell, source string, say ...[]byte) ([]byte, error) {
 	answer, err := c.link(to.URL).Call(ctx, source, say...)
-	if err != nil {
+	switch {
+	case errors.Is(err, callmux.ErrCrowded), errors.Is(err, callmux.ErrBusy): // there and here
+		return nil, fmt.Errorf("%w: %w", &RefusedError{to.Name, "queue_full"}, err)
+	case err != nil:
 		return nil, fmt.Errorf("%w: %s: %w", ErrAway, to.Name, err)
 	}
 	if len(answer) == 0 {
@@ -29,11 +33,14 @@ func (c *Cells) call(ctx context.Context, to Cell, source string, say ...[]byte)
 	case answerMaps:
 		return nil, otherMapsOf(rest)
 	case answerRefused:
-		return nil, fmt.Errorf("%w: %s: %.200s", ErrRefused, to.Name, rest)
+		return nil, &RefusedError{to.Name, string(rest[:min(len(rest), maxReason)])}
 	default:
 		return nil, fmt.Errorf("%w: %s: %.200s", ErrAway, to.Name, rest)
 	}
 }
+
+// maxReason bounds in bytes what is kept of the reason that another cell gives.
+const maxReason = 200
 
 // link returns the connections to an address.
 func (c *Cells) link(url string) *callmux.Client {

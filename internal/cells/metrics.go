@@ -87,11 +87,14 @@ func (m *metrics) keep(peers map[string]bool, reached map[string]error) {
 }
 
 func outcome(err error) string {
+	var refused *RefusedError
 	switch {
 	case err == nil:
 		return "answered"
 	case errors.Is(err, ErrMaps):
 		return "other_map"
+	case errors.As(err, &refused) && refused.Busy():
+		return "busy"
 	case errors.Is(err, ErrRefused):
 		return "refused"
 	}

@@ -175,7 +175,7 @@ func (c *Cells) post(ctx context.Context, p Cell, path string, say, hear any) er
 }
 
 // Forward hands a request to the cell that accepts a part of its events, and returns its answer once they are durable there.
-// Errors: [ErrMaps], after which the events are to be placed again, [ErrAway] and [ErrRefused].
+// Errors: [ErrMaps], after which the events are to be placed again, [ErrAway] and [RefusedError].
 func (c *Cells) Forward(ctx context.Context, p *Placement, part *Part, r Request) (*Answer, error) {
 	began := time.Now()
 	a, err := c.forward(ctx, p, part, &r)

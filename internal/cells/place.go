@@ -23,9 +23,11 @@ type Placement struct {
 	chain string
 	here  Part
 	other []*Part
-	where []int32 // of each event: here, elsewhere, skipped or settled
-	mine  []int32 // which events are accepted here, if there are several
-	size  int64   // of the bodies of the events that are accepted here, in bytes
+	where []int32  // of each event: here, elsewhere, skipped or settled
+	keys  []string // of each event, under which it is on record
+	sizes []int64  // of the body of each event, in bytes
+	mine  []int32  // which events are accepted here, if there are several
+	size  int64    // of the bodies of the events that are accepted here, in bytes
 }
 
 // Where an event of a request goes.
@@ -84,6 +86,35 @@ func (p *Placement) Stranger() error {
 	return fmt.Errorf("%w: %s; it is stored when that cell compares, or by 'hookonce reconcile' with its configuration", ErrElsewhere, p.other[0].Cell)
 }
 
+// Keyed is p without the events that are accepted here and have no key: nobody would recognise them when the sender comes
+// again.
+func (p *Placement) Keyed() *Placement {
+	own := *p
+	own.where = slices.Clone(p.where)
+	for i, w := range own.where {
+		if w == here && own.keys[i] == "" {
+			own.where[i] = skipped
+		}
+	}
+	own.count()
+	return &own
+}
+
+// count says what is accepted here, by where each event goes.
+func (p *Placement) count() {
+	p.here, p.mine, p.size = Part{}, nil, 0
+	for i, w := range p.where {
+		if w != here {
+			continue
+		}
+		p.here.keys = append(p.here.keys, p.keys[i])
+		p.size += p.sizes[i]
+		if len(p.where) > 1 {
+			p.mine = append(p.mine, int32(i))
+		}
+	}
+}
+
 // Select returns the verified request with those events alone that are accepted here.
 func (p *Placement) Select(d *hookonce.Verified) *hookonce.Verified {
 	if p.Here() == len(p.where) {
@@ -131,7 +162,7 @@ type moved struct {
 // and are left out: without a key they could not be recognised. Nil: none is.
 //
 // The owner by the newest map asks for what it would accept as new and another cell may know. Errors: [ErrMaps], after which
-// the events are to be placed again, [ErrAway], [ErrDisagree], [ErrNoMap] and what the store says.
+// the events are to be placed again, [ErrAway], [RefusedError], [ErrDisagree], [ErrNoMap] and what the store says.
 func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hookonce.Event], hop *Hop, done []bool) (*Placement, error) {
 	s := c.state.Load()
 	newest := s.chain.Newest()
@@ -150,6 +181,9 @@ func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hooko
 		return nil, err
 	}
 	if meant := t.meant(); hop != nil && hop.Part != meant.id() {
+		if hop.Known { // what was on record here when the other cell asked has been purged, or has given its key up
+			return nil, ErrMaps
+		}
 		return nil, fmt.Errorf("%w: cell %s sees %s here, and this cell sees %s", ErrDisagree, hop.From, hop.Part, meant.id())
 	}
 	return &t.Placement, nil
@@ -165,8 +199,6 @@ type placing struct {
 	done   []bool
 	asked  []Asked
 	open   []moved
-	keys   []string // of all events
-	sizes  []int64
 }
 
 // add places an event by the newest map.
@@ -218,15 +250,9 @@ func (t *placing) settle(ctx context.Context) error {
 	if t.hop != nil && t.hop.Known {
 		t.Map = journal.CopiesOnly
 	}
+	t.count()
 	for i, w := range t.where {
-		switch {
-		case w == here:
-			t.here.keys = append(t.here.keys, t.keys[i])
-			t.size += t.sizes[i]
-			if len(t.where) > 1 {
-				t.mine = append(t.mine, int32(i))
-			}
-		case w >= elsewhere:
+		if w >= elsewhere {
 			p := t.other[w-elsewhere]
 			p.keys = append(p.keys, t.keys[i])
 		}

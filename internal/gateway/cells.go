@@ -228,7 +228,7 @@ func (c *celled) number() int64 {
 	return c.Status().Map.Number
 }
 
-// reload shows other certificates from the next connection on.
+// reload shows other certificates from the next connection on. The next wiring is in use already, by which connections are made.
 func (c *celled) reload(before, next *plan) {
 	if c.Cells == nil {
 		return
@@ -277,7 +277,7 @@ func (c *celled) end(ctx context.Context) error {
 	if c.Cells == nil {
 		return c.listener.close(ctx)
 	}
-	return errors.Join(c.Stop(ctx), c.listener.close(ctx))
+	return errors.Join(c.listener.close(ctx), c.Stop(ctx)) // in this order: whoever is told to leave would come back
 }
 
 // hangUp ends the connections to other cells, when nothing is handed to them any more.

@@ -103,7 +103,7 @@ func TestUnverifiedCopyFirst(t *testing.T) {
 		if err != nil || forged.status != http.StatusUnauthorized {
 			t.Fatalf("forged: %+v %v, want 401", forged, err)
 		}
-		if r := insist(t, c, g, cfg.Sources[0], event("a")); r.verdict != "accepted" {
+		if r := insist(t, c, g, cfg.Sources[0], event("a")); !r.says("accepted") {
 			t.Errorf("genuine: %+v, want accepted", r)
 		}
 		sink.awaitIDs(t, []string{"a"})
@@ -119,7 +119,7 @@ func TestSameIDFromTwoSources(t *testing.T) {
 		cfg.Sources = append(cfg.Sources, source("refunds", sink.URL))
 		g, c := start(t, cfg), client(t)
 		for _, s := range cfg.Sources {
-			if r := insist(t, c, g, s, event("a")); r.verdict != "accepted" {
+			if r := insist(t, c, g, s, event("a")); !r.says("accepted") {
 				t.Errorf("%s: %+v, want accepted", s.Name, r)
 			}
 		}

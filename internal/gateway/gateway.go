@@ -484,11 +484,11 @@ func (g *Gateway) swap(w *wiring) error {
 	g.guard.Reload(w.tokens)
 	g.tail.Disconnect() // whoever may still look on comes back
 	g.admin.certificates.Store(w.adminTLS)
-	g.cells.reload(&before.plan, &w.plan)
 	connections, _ := connectionLimits(&w.plan, descriptors())
 	checkDescriptors(g.opt.Logger, &w.plan, connections)
 	g.ingest.SetLimits(connections)
 	g.wired.Store(w)
+	g.cells.reload(&before.plan, &w.plan)
 	g.handler.Reload(w.ingest.Sources, w.endpoints(), w.ingest.TrustedProxies)
 	g.tellMemory(&w.plan)
 	g.kept.use(w.opened)

@@ -70,12 +70,13 @@ func (e *endpoint) acceptIn(ctx context.Context, in *arrival) (answer, error) {
 }
 
 // acceptDivided has several cells accept each a part of a request, and answers when all have. After an error the sender
-// comes again, and what was accepted is a duplicate then. The own part, which has the events without a key, comes last: if
-// another cell is away these are not stored, and the sender's next try does not store them again.
+// comes again, and what was accepted is a duplicate then: a cell that is away holds up its own events alone. The own part,
+// which has the events without a key, comes last: if another part failed these are not stored, and the sender's next try does
+// not store them again.
 func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Placement) (answer, error) {
 	parts := p.Elsewhere()
 	counts := make([]statusCounts, len(parts))
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group // one that fails ends no other
 	for i, part := range parts {
 		group.Go(func() error {
 			a, err := e.hand(ctx, in, p, part)
@@ -85,13 +86,17 @@ func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Plac
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return answer{}, err
+	failed := group.Wait()
+	if failed != nil {
+		p = p.Keyed()
 	}
 	if p.Here() > 0 {
-		if _, err := e.acceptHere(in, p.Select(in.delivery), p); err != nil {
-			return answer{}, err
+		if _, err := e.acceptHere(in, p.Select(in.delivery), p); failed == nil {
+			failed = err
 		}
+	}
+	if failed != nil {
+		return answer{}, failed
 	}
 	sum := in.before
 	for _, c := range counts {

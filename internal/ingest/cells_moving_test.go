@@ -113,16 +113,27 @@ func TestWhatIsStoredIsNotPlacedAgain(t *testing.T) {
 	}
 }
 
-// owner is the cell b, which answers whatever it is handed in one way.
-type owner struct{ server *callmux.Server }
+// owner is another cell, which answers whatever it is handed in one way.
+type owner struct {
+	server *callmux.Server
+	before func()        // it answers; nil: nothing is
+	say    func() []byte // nil: what it was made with
+}
 
 func newOwner(t *testing.T, answer []byte) *owner {
-	o := &owner{server: callmux.NewServer(func(_ context.Context, _ time.Duration, said []byte) []byte {
+	o := new(owner)
+	o.server = callmux.NewServer(func(_ context.Context, _ time.Duration, said []byte) []byte {
 		if said[0] == 'k' {
 			return []byte("a{}")
 		}
+		if o.before != nil {
+			o.before()
+		}
+		if o.say != nil {
+			return o.say()
+		}
 		return answer
-	})}
+	})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -131,6 +142,22 @@ func newOwner(t *testing.T, answer []byte) *owner {
 		}
 	})
 	return o
+}
+
+// cell opens the cell a, whose store keeps the maps, beside others, with the map of that number.
+func (m *maps) cell(t *testing.T, number int64, peers http.RoundTripper, all ...cells.Cell) *cells.Cells {
+	t.Helper()
+	c, err := cells.Open(context.Background(), cells.Options{
+		Self: "a", Store: m, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Peers: peers,
+		Known:      func(context.Context, string, []string) (map[string]journal.Known, error) { return nil, nil },
+		Remembered: func(string) time.Duration { return time.Hour },
+		Configured: cells.Configured{Number: number, Cells: all, Sources: []string{"billing"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
 }
 
 // RoundTrip connects to it.
@@ -151,17 +178,7 @@ func TestAnswersThatCountOtherEventsAreRefused(t *testing.T) {
 		for _, body := range []string{one, two} {
 			m := new(maps)
 			answer := append([]byte{'a', 200 | 0x80, 1, byte(len(counts))}, counts...) // 200 is two bytes
-			o := newOwner(t, append(answer, 0))
-			c, err := cells.Open(context.Background(), cells.Options{
-				Self: "a", Store: m, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Peers: o,
-				Known:      func(context.Context, string, []string) (map[string]journal.Known, error) { return nil, nil },
-				Remembered: func(string) time.Duration { return time.Hour },
-				Configured: cells.Configured{Number: 1, Cells: []cells.Cell{{Name: "a", URL: "https://a"}, {Name: "b", URL: "https://b", Weight: 1}}, Sources: []string{"billing"}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(c.Close)
+			c := m.cell(t, 1, newOwner(t, append(answer, 0)), cells.Cell{Name: "a", URL: "https://a"}, cells.Cell{Name: "b", URL: "https://b", Weight: 1})
 			j := &moving{maps: m, after: 1 << 30, t: t}
 			g := newGate(t, func(o *ingest.Options) { o.Cells, o.Journal = c, j })
 			w := g.send("billing", body)
@@ -173,5 +190,97 @@ func TestAnswersThatCountOtherEventsAreRefused(t *testing.T) {
 				t.Errorf("the owner counts %s of %s: %d %s, and %d events are stored here; want %d, and %d", counts, body, w.Code, w.Body, len(j.events), want, stored)
 			}
 		}
+	}
+}
+
+// by is a transport to several cells.
+type by map[string]*owner
+
+func (b by) RoundTrip(r *http.Request) (*http.Response, error) { return b[r.URL.Host].RoundTrip(r) }
+
+// While one cell refuses its part of a request or is away, the others store theirs, which are duplicates when the sender comes
+// again. What has no key is not stored then, nor is anything acknowledged.
+func TestACellHoldsUpItsOwnEventsAlone(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{"refuses": "rrow_refused", "is away": "ethe store does not answer"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := new(maps)
+			failed, counted := make(chan struct{}), ""
+			b, other := newOwner(t, []byte(answer)), newOwner(t, nil)
+			b.before = sync.OnceFunc(func() { close(failed) })
+			other.before = func() { <-failed }
+			other.say = func() []byte {
+				return append(append([]byte{'a', 200 | 0x80, 1, byte(len(counted))}, counted...), 0)
+			}
+			a := cells.Cell{Name: "a", URL: "https://a", Weight: 1}
+			m.cell(t, 1, nil, a, cells.Cell{Name: "b", URL: "https://b"}, cells.Cell{Name: "c", URL: "https://c"})
+			c := m.cell(t, 2, by{"b": b, "c": other}, a, cells.Cell{Name: "b", URL: "https://b", Weight: 1}, cells.Cell{Name: "c", URL: "https://c", Weight: 1})
+			own, others, first := map[string]bool{}, 0, c.Status().Map
+			batch := []string{`{"type":"without a key"}`}
+			for i := range 60 {
+				key := fmt.Sprintf("evt_%d", i)
+				batch = append(batch, fmt.Sprintf(`{"id":%q,"note":%q}`, key, strings.Repeat("x", 4<<10))) // together on a connection of their own
+				switch first.Owner("billing", key, "") {
+				case "a":
+					own[key] = true
+				case "c":
+					others++
+				}
+			}
+			counted = cells.Counts(others, 0, 0, 0, 0)
+			j := &moving{maps: m, after: 1 << 30, t: t}
+			g := newGate(t, func(o *ingest.Options) { o.Cells, o.Journal = c, j })
+			if err := c.Register(g.metrics); err != nil {
+				t.Fatal(err)
+			}
+			w := g.send("billing", "["+strings.Join(batch, ",")+"]")
+			if w.Code != http.StatusServiceUnavailable || len(j.events) != len(own) {
+				t.Errorf("%d %s; %d events are stored here of %d", w.Code, w.Body, len(j.events), len(own))
+			}
+			for _, ev := range j.events {
+				if !own[ev.Key] {
+					t.Errorf("%q is stored here", ev.Key)
+				}
+			}
+			if n := gather(t, g, "hookonce_cell_forwarded_events_total")["c,answered"]; int(n) != others || others == 0 {
+				t.Errorf("of %d events another cell was let answer %v", others, n)
+			}
+		})
+	}
+}
+
+// The reason for which another cell cannot take a request is the one here: only what two cells see differently is their own matter.
+func TestReasonsOfAnotherCellAreKept(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"signature_mismatch": "cell_refused", "unknown_source": "cell_refused", "panic": "cell_refused", "something new": "cell_refused",
+	} {
+		refusedElsewhere(t, said, want)
+	}
+	for _, reason := range []string{"queue_full", "closing", "store", "timeout", "row_refused", "loop", "unanswered"} {
+		refusedElsewhere(t, reason, reason)
+	}
+}
+
+func refusedElsewhere(t *testing.T, said, want string) {
+	t.Helper()
+	m := new(maps)
+	c := m.cell(t, 1, newOwner(t, []byte("r"+said)), cells.Cell{Name: "a", URL: "https://a"}, cells.Cell{Name: "b", URL: "https://b", Weight: 1})
+	g := newGate(t, func(o *ingest.Options) { o.Cells, o.Journal = c, &moving{maps: m, after: 1 << 30, t: t} })
+	if err := c.Register(g.metrics); err != nil {
+		t.Fatal(err)
+	}
+	w := g.send("billing", `{"id":"evt_1"}`)
+	last, _ := g.Refusals().Of("billing")
+	if w.Code != http.StatusServiceUnavailable || len(last) != 1 || last[0].Reason != want {
+		t.Errorf("the owner says %q: %d, %+v; want the reason %s", said, w.Code, last, want)
+	}
+	outcome := "b,busy"
+	if want == "cell_refused" {
+		outcome = "b,refused"
+	}
+	if all := gather(t, g, "hookonce_cell_forwarded_events_total"); len(all) != 1 || all[outcome] != 1 {
+		t.Errorf("the owner says %q, which is counted as %v", said, all)
 	}
 }

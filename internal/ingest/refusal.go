@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,10 +128,22 @@ func allRefusals() []*refusal {
 	return all
 }
 
+// busyThere are the answers where another cell could not take a request, by its reason: those that it would have given itself.
+var busyThere = func() map[string]*refusal {
+	all := map[string]*refusal{}
+	for _, p := range slices.Backward(allRefusals()) { // of two with one reason the first counts
+		if slices.Contains(cells.Busy, p.Reason) {
+			all[p.Reason] = p
+		}
+	}
+	return all
+}()
+
 // refusalOf is the one place that turns an error into an answer. What it does not know is our fault.
 func refusalOf(err error) *refusal {
 	var p *refusal
 	var reject *hookonce.RejectError
+	var handed *cells.RefusedError
 	switch {
 	case errors.Is(err, journal.ErrCellMap), errors.Is(err, cells.ErrMaps), errors.Is(err, cells.ErrNoMap), errors.Is(err, cells.ErrConflict):
 		return errCellMap
@@ -153,6 +166,8 @@ func refusalOf(err error) *refusal {
 		return errFull
 	case errors.Is(err, journal.ErrClosed):
 		return errClosed
+	case errors.As(err, &handed) && busyThere[handed.Reason] != nil:
+		return busyThere[handed.Reason]
 	case errors.Is(err, cells.ErrAway):
 		return errCellAway
 	case errors.Is(err, cells.ErrRefused), errors.Is(err, cells.ErrDisagree):
