@@ -48,7 +48,8 @@ import (
 //     for methods without an effect, 413, 400 and 408 for a body that is too large, ends early or is too slow;
 //   - 503 with Retry-After when handle returned an error or panicked, when the store cannot be reached,
 //     and when the outcome of the commit is unknown: the next copy reads the truth. [RetryAfter] sets the
-//     time. An error marked with [Permanent], and an answer above [WithMaxResponse] that would be kept, is a 500;
+//     time. An error marked with [Permanent] that is on record, and an answer above [WithMaxResponse] that would be
+//     kept, is a 500;
 //   - 503 in place of an answer that was cut short: one that is longer or shorter than its own Content-Length, or
 //     of a handler that returned after its context had ended, or above [WithMaxResponse] where it would not be kept.
 //     Nothing is kept of it, and the work is rolled back;
@@ -583,7 +584,7 @@ func (res result) status() string {
 		return Busy.String()
 	case res.conflict && res.verdict == Duplicate, res.verdict == Pinned:
 		return "conflict"
-	case res.err != nil && IsPermanent(res.err):
+	case gaveUp(res.err):
 		return "dead"
 	case res.err != nil:
 		return "failed"

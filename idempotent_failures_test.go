@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +67,29 @@ func (f *forgetful) Response(ctx context.Context, ref hookonce.Ref) (hookonce.Re
 		return hookonce.Response{}, f.read
 	}
 	return f.Store.Response(ctx, ref)
+}
+
+// A copy in another process does the work between the rollback and the trace of a failure that is permanent: a client
+// that was told so would begin anew under another key.
+func TestIdempotentPermanentFailureThatIsNotOnRecord(t *testing.T) {
+	var s till
+	var seen []string
+	store := memstore.New()
+	copies := counter(store, s.charge)
+	h := counter(store, func(http.ResponseWriter, *http.Request, *memstore.Tx) error {
+		return hookonce.Permanent(textFunc(sync.OnceValue(func() string {
+			wantAnswer(t, buy(copies, "k1", "10"), 201, "")
+			return "no such account"
+		})))
+	}, hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) { seen = append(seen, o.Status) }))
+	wantAnswer(t, buy(h, "k1", "10"), 503, "unavailable")
+	if w := buy(h, "k1", "10"); w.Code != 201 || w.Header().Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the copy was answered %d %s", w.Code, w.Body)
+	}
+	s.want(t, "10")
+	if got := strings.Join(seen, " "); got != "failed duplicate" {
+		t.Errorf("observed %q", got)
+	}
 }
 
 // Crash between effect and save: they are one. If the answer cannot be saved there is no effect.

@@ -104,7 +104,7 @@ func failure(err error) *problem.Details {
 		return problem.AnswerTooLarge.New("the request was not carried out, because its answer is larger than can be kept")
 	case errors.Is(err, recorder.ErrIncomplete):
 		return answerIncomplete(retry)
-	case IsPermanent(err):
+	case gaveUp(err):
 		return problem.Failed.New("the request cannot be carried out")
 	case errors.Is(err, ErrUnknownOutcome):
 		return unavailable("it is not known yet whether the request was carried out; send it again with the same key", retry)

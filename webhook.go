@@ -377,8 +377,8 @@ func (h *webhook) bury(ctx context.Context, req ClaimRequest, ev *Event, err err
 }
 
 // gaveUp reports whether the permanent failure of a handler that had a claim is on record, so that the
-// provider may be told to stop. If the trace was lost, or gave way to another attempt, acknowledging could
-// lose the event: then it is an ordinary failure.
+// sender may be told to stop. If the trace was lost, or gave way to another attempt, that could lose an event, or have
+// a client begin anew with what a copy has done: then it is an ordinary failure.
 func gaveUp(err error) bool {
 	return IsPermanent(err) && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)
 }
