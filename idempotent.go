@@ -47,7 +47,8 @@ import (
 //   - 400 when the key is missing (see [WithOptionalKey]) or malformed, 403 when the scope is not known, 405
 //     for methods without an effect, 413, 400 and 408 for a body that is too large, ends early or is too slow;
 //   - 503 with Retry-After when handle returned an error or panicked, when the store cannot be reached,
-//     and when the outcome of the commit is unknown: the next copy reads the truth. [RetryAfter] sets the
+//     and when the outcome of the commit is unknown: the next copy reads the truth. Without a key there is none
+//     that could, so the client is told to look before it sends the request again. [RetryAfter] sets the
 //     time. An error marked with [Permanent] that is on record, and an answer above [WithMaxResponse] that would be
 //     kept, is a 500;
 //   - 503 in place of an answer that was cut short: one that is longer or shorter than its own Content-Length, or
@@ -445,14 +446,13 @@ func (h *idempotency) refuse(w http.ResponseWriter, p *problem.Details) {
 
 // occurrence returns p as the answer to r: with a name of its own, the key as it was sent, and what to do.
 func (h *idempotency) occurrence(r *http.Request, p *problem.Details) *problem.Details {
-	own := *p
-	retryable := p.Type.Retryable()
-	own.Instance, own.Retryable = problem.Occurrence(), &retryable
-	if lines := r.Header[header.IdempotencyKey]; len(lines) == 1 && len(lines[0]) <= 2*h.maxKey+2 { // quoted, and all of it escaped
+	lines := r.Header[header.IdempotencyKey]
+	own := p.Of(len(lines) > 0)
+	if len(lines) == 1 && len(lines[0]) <= 2*h.maxKey+2 { // quoted, and all of it escaped
 		own.Key = lines[0]
 	}
 	own.Documentation = p.Type.Page(h.documentation)
-	return &own
+	return own
 }
 
 // once lets one of several equal calls in this process make its attempt, and gives the others what came of

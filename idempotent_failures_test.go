@@ -49,6 +49,29 @@ func TestIdempotentUnknownCommit(t *testing.T) {
 	}
 }
 
+// Nobody knows a copy of a request without a key: a client that was told to send it again would be charged twice. After a
+// rollback nothing happened, and it may.
+func TestIdempotentUnknownCommitWithoutAKey(t *testing.T) {
+	var s till
+	store := memstore.New()
+	cut := store.With(memstore.WithCommit(func(persist func()) error { persist(); return errors.New("connection reset by peer") }))
+	away := func(http.ResponseWriter, *http.Request, *memstore.Tx) error { return errAway }
+	for name, c := range map[string]struct {
+		h     http.Handler
+		again bool
+	}{
+		"unknown":     {counter(cut, s.charge, hookonce.WithOptionalKey()), false},
+		"rolled back": {counter(store, away, hookonce.WithOptionalKey()), true},
+	} {
+		w := buy(c.h, "", "10")
+		if w.Code != 503 || (w.Header().Get("Retry-After") != "") != c.again || !strings.Contains(w.Body.String(), fmt.Sprintf(`"retryable":%t`, c.again)) ||
+			strings.Contains(w.Body.String(), "look before you send it again") == c.again {
+			t.Errorf("%s: answered %d %v %s", name, w.Code, w.Header(), w.Body)
+		}
+	}
+	s.want(t, "10")
+}
+
 // forgetful is a store that cannot keep answers, or not read them.
 type forgetful struct {
 	*memstore.Store

@@ -107,7 +107,9 @@ func failure(err error) *problem.Details {
 	case gaveUp(err):
 		return problem.Failed.New("the request cannot be carried out")
 	case errors.Is(err, ErrUnknownOutcome):
-		return unavailable("it is not known yet whether the request was carried out; send it again with the same key", retry)
+		p := unavailable("it is not known yet whether the request was carried out; send it again with the same key", retry)
+		p.Unknown = true
+		return p
 	}
 	return unavailable("the request could not be carried out now; send it again with the same key", retry)
 }

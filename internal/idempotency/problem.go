@@ -3,40 +3,50 @@ package idempotency
 import (
 	"cmp"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
 // How the gateway answers where the library has no part in it.
 var (
 	outside     = problem.Path.New("the path leads out of the service")
-	timedOut    = problem.ServiceTimeout.New("the service did not answer in time; send the request again with the same key")
-	unreachable = problem.ServiceUnreachable.New("the service could not be reached, or broke off; send the request again with the same key")
+	timedOut    = unknown(problem.ServiceTimeout, "the service did not answer in time; send the request again with the same key")
+	unreachable = unknown(problem.ServiceUnreachable, "the service could not be reached, or broke off; send the request again with the same key")
 )
+
+// unknown returns a problem of a request that the service may have carried out.
+func unknown(typ *problem.Type, detail string) *problem.Details {
+	p := typ.New(detail)
+	p.Unknown = true
+	return p
+}
 
 // retryAfter is how long a client is asked to wait for a service that failed.
 const retryAfter = 5 * time.Second
 
 // refuse answers r with p, as the library would.
 func refuse(w http.ResponseWriter, r *http.Request, s Service, p *problem.Details) {
-	own, retryable := *p, p.Type.Retryable()
-	own.Instance, own.Retryable, own.Key = problem.Occurrence(), &retryable, keyOf(r.Header)
+	keys := keysOf(r.Header)
+	own := p.Of(header.SafeMethod(r.Method) || len(keys) > 0)
+	if len(keys) == 1 && len(keys[0]) <= 2*hookonce.DefaultMaxKey+2 {
+		own.Key = keys[0]
+	}
 	own.Documentation = p.Type.Page(cmp.Or(s.Documentation, hookonce.DefaultDocumentation))
-	if retryable {
+	if *own.Retryable {
 		own.RetryAfter = retryAfter
 	}
 	own.Write(w)
 }
 
-// keyOf returns the key as the client sent it, in the header of its request or in that of the one that is forwarded:
+// keysOf returns the keys as the client sent them, in the header of its request or in that of the one that is forwarded:
 // see sentOnce.
-func keyOf(h http.Header) string {
-	for _, name := range []string{"Idempotency-Key", "idempotency-key"} {
-		if lines := h[name]; len(lines) == 1 && len(lines[0]) <= 2*hookonce.DefaultMaxKey+2 {
-			return lines[0]
-		}
+func keysOf(h http.Header) []string {
+	if keys, ok := h[header.IdempotencyKey]; ok {
+		return keys
 	}
-	return ""
+	return h[strings.ToLower(header.IdempotencyKey)]
 }

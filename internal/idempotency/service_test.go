@@ -372,9 +372,14 @@ func TestProblems(t *testing.T) {
 			seen[doc.Instance] = true
 		}
 	}
-	for n, shown := range map[int]int{2*hookonce.DefaultMaxKey + 2: 2*hookonce.DefaultMaxKey + 2, 2*hookonce.DefaultMaxKey + 3: 0} {
-		if key := keyOf(http.Header{"Idempotency-Key": {strings.Repeat("k", n)}}); len(key) != shown {
-			t.Errorf("of a key of %d bytes %d are shown, want %d", n, len(key), shown)
+	for n, shown := range map[int]bool{2*hookonce.DefaultMaxKey + 2: true, 2*hookonce.DefaultMaxKey + 3: false} {
+		key := strings.Repeat("k", n)
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Header.Set("Idempotency-Key", key)
+		w := httptest.NewRecorder()
+		refuse(w, r, Service{}, timedOut)
+		if strings.Contains(w.Body.String(), key) != shown || !strings.Contains(w.Body.String(), `"retryable":true`) {
+			t.Errorf("with a key of %d bytes: %s", n, w.Body)
 		}
 	}
 	w := httptest.NewRecorder()
@@ -383,6 +388,48 @@ func TestProblems(t *testing.T) {
 		t.Errorf("answered %s", w.Body)
 	}
 }
+
+// Where the service may have carried a request out, only one of which a copy is known as a copy, or has no effect, may be
+// sent again.
+func TestUnknownOutcomeWithoutAKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, key string
+		again       bool
+	}{
+		"with a key":       {"POST", "k1", true},
+		"a safe method":    {"GET", "", true},
+		"without a key":    {"POST", "", false},
+		"without, another": {"DELETE", "", false},
+	} {
+		for status, err := range map[int]error{502: io.ErrUnexpectedEOF, 504: errTimeout} {
+			s := Service{Name: "charges", URL: &url.URL{Scheme: "http", Host: "127.0.0.1"}, MaxBody: 1 << 20, MaxAnswer: 1 << 20,
+				Timeout: 20 * time.Second, Lease: 10 * time.Second, NewKeys: 1000, OptionalKey: true, Transport: breaks{err}}
+			h := New(s, Options{Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+			r := httptest.NewRequest(c.method, "/", nil)
+			if c.key != "" {
+				r.Header.Set("Idempotency-Key", c.key)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			var doc struct {
+				Detail    string
+				Retryable *bool
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
+				t.Fatal(err)
+			}
+			if w.Code != status || doc.Retryable == nil || *doc.Retryable != c.again || (w.Header().Get("Retry-After") != "") != c.again ||
+				strings.Contains(doc.Detail, "look before you send it again") == c.again {
+				t.Errorf("%s: answered %d %v %s", name, w.Code, w.Header(), w.Body)
+			}
+		}
+	}
+}
+
+// breaks is a transport on which nothing is answered.
+type breaks struct{ err error }
+
+func (b breaks) RoundTrip(*http.Request) (*http.Response, error) { return nil, b.err }
 
 var errTimeout = &url.Error{Op: "Post", URL: "/", Err: context.DeadlineExceeded}
 

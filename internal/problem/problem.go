@@ -35,6 +35,8 @@ type Details struct {
 	// Documentation is the address of a page about the problem, see [Page]. It is in a header Link as well.
 	Documentation string `json:"documentation,omitempty"`
 
+	// Unknown says that the request may have been carried out: see [Details.Of].
+	Unknown bool `json:"-"`
 	// Cause is why, for the log and for observers alone. Nil: the rest says it all.
 	Cause error `json:"-"`
 	// RetryAfter is the header Retry-After, in seconds and rounded up. Zero or less: there is none.
@@ -56,6 +58,19 @@ func (d *Details) As(status int, after time.Duration) Details {
 		own.RetryAfter = cmp.Or(own.RetryAfter, after)
 	}
 	return own
+}
+
+// Of returns the problem as one occurrence, which says whether the same request may be sent again. It may not if it is
+// unknown whether it was carried out, unless it is repeatable: it has no effect, or a key by which a copy is known as one.
+func (d *Details) Of(repeatable bool) *Details {
+	own := *d
+	retryable := d.Type.Retryable()
+	if d.Unknown && !repeatable {
+		retryable, own.RetryAfter = false, 0
+		own.Detail = "it is not known whether the request was carried out, and it has no key by which a copy would be known as one; look before you send it again"
+	}
+	own.Instance, own.Retryable = Occurrence(), &retryable
+	return &own
 }
 
 // Write sends the problem as the answer. What else belongs into the header, such as Allow, is set before.

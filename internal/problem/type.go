@@ -76,7 +76,7 @@ func (t *Type) New(detail string) *Details {
 // String returns the last part of the type's URN, such as "body-too-large".
 func (t *Type) String() string { return t.name }
 
-// Retryable reports whether the same request may be sent again, under the same key.
+// Retryable reports whether the same request may be sent again, under the same key. Of a single problem [Details.Of] tells.
 func (t *Type) Retryable() bool { return t.retryable }
 
 // MarshalText returns the type's URN. URNs identify, and point nowhere.
