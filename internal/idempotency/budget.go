@@ -72,9 +72,9 @@ type visit struct {
 type visitKey struct{}
 
 // newVisit returns the request with what the store has to know of it.
-func newVisit(r *http.Request, from netip.Addr, parts []string) *http.Request {
+func newVisit(r *http.Request, from netip.Addr, names []string) *http.Request {
 	v := &visit{from: connlimit.Network(from)}
-	if scope, err := scopeOf(r.Header, parts); err == nil && len(parts) > 0 {
+	if scope, err := scopeOf(r.Header, names); err == nil && len(names) > 0 {
 		sum := sha256.Sum256([]byte(scope))
 		v.by = caller(sum[:len(v.by)])
 	}

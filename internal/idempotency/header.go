@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strings"
 
 	"github.com/hookonce/hookonce"
@@ -15,10 +16,7 @@ import (
 type decisive map[string]string
 
 func newDecisive(s Service) decisive {
-	names := []string{"Idempotency-Key"}
-	for _, part := range s.Scope {
-		names = append(names, strings.TrimPrefix(part, "header:"))
-	}
+	names := append([]string{"Idempotency-Key"}, scopeNames(s.Scope)...)
 	if s.Fingerprint == nil {
 		names = append(names, "Content-Type")
 	}
@@ -57,20 +55,30 @@ func (d decisive) find(name string) (string, bool) {
 	return own, ok
 }
 
-// scopeOption says whose request one is.
-func scopeOption(parts []string) hookonce.KeyOption {
-	if len(parts) == 0 {
-		return hookonce.WithoutScope()
+// scopeNames returns the names of the headers that parts of a scope name. They are a set: neither their order nor their
+// spelling in the configuration is in the keys that are stored.
+func scopeNames(parts []string) []string {
+	names := make([]string, 0, len(parts))
+	for _, part := range parts {
+		names = append(names, textproto.CanonicalMIMEHeaderKey(strings.TrimPrefix(part, "header:")))
 	}
-	return hookonce.WithScope(func(r *http.Request) (string, error) { return scopeOf(r.Header, parts) })
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
-// scopeOf returns the values of the parts, so joined that no two lists of values look alike. A field that
+// scopeOption says whose request one is, by the names of headers.
+func scopeOption(names []string) hookonce.KeyOption {
+	if len(names) == 0 {
+		return hookonce.WithoutScope()
+	}
+	return hookonce.WithScope(func(r *http.Request) (string, error) { return scopeOf(r.Header, names) })
+}
+
+// scopeOf returns the values of the headers, so joined that no two lists of values look alike. A field that
 // is there twice is as unknown as one that is not: the service might take the other one.
-func scopeOf(h http.Header, parts []string) (string, error) {
-	values := make([]string, 0, len(parts)+1)
-	for _, part := range parts {
-		name := strings.TrimPrefix(part, "header:")
+func scopeOf(h http.Header, names []string) (string, error) {
+	values := make([]string, 0, len(names)+1)
+	for _, name := range names {
 		lines := h.Values(name)
 		if len(lines) != 1 || lines[0] == "" {
 			return "", fmt.Errorf("the header %s is there %d times", name, len(lines))

@@ -20,8 +20,8 @@ type Service struct {
 	Transport http.RoundTripper
 	// TrustedProxies are the networks whose X-Forwarded headers are passed on.
 	TrustedProxies []netip.Prefix
-	// Scope names what tells one caller from another, each in the form header:NAME. A request without one
-	// of them is refused. None: all callers share their keys.
+	// Scope names what tells one caller from another, each in the form header:NAME, in any order. A request without
+	// one of them is refused. None: all callers share their keys.
 	Scope []string
 	// Fingerprint names the header fields in which copies must agree. Nil: Content-Type.
 	Fingerprint []string

@@ -38,6 +38,7 @@ const (
 func New(s Service, o Options) http.Handler {
 	o.Logger = loglimit.Bound(o.Logger)
 	o.Metrics.begin(s.Name)
+	scope := scopeNames(s.Scope)
 	opts := []hookonce.IdempotentLeaseOption{
 		hookonce.WithTimeout(s.Timeout),
 		hookonce.WithWait(s.Wait),
@@ -47,7 +48,7 @@ func New(s Service, o Options) http.Handler {
 		hookonce.WithLogger(o.Logger),
 		hookonce.WithClock(o.Now),
 		hookonce.WithObserver(func(_ context.Context, seen hookonce.Observation) { o.Metrics.observe(s.Name, seen) }),
-		scopeOption(s.Scope),
+		scopeOption(scope),
 	}
 	if s.Fingerprint != nil {
 		opts = append(opts, hookonce.WithFingerprint(s.Fingerprint...))
@@ -78,7 +79,7 @@ func New(s Service, o Options) http.Handler {
 			refuse(w, r, s, p)
 			return
 		}
-		r = newVisit(r, o.sender(r), s.Scope)
+		r = newVisit(r, o.sender(r), scope)
 		r, leave := patient(w, r, s.Wait+s.Timeout+grace)
 		defer leave()
 		claimed.ServeHTTP(w, r)

@@ -292,7 +292,7 @@ func TestFailuresAreCountedFromTheBeginning(t *testing.T) {
 }
 
 func TestScope(t *testing.T) {
-	parts := []string{"header:Authorization", "header:x-tenant"}
+	parts := scopeNames([]string{"header:x-tenant", "header:Authorization"})
 	seen := map[string]bool{}
 	for _, h := range []http.Header{
 		{"Authorization": {"a"}, "X-Tenant": {"b"}}, {"Authorization": {"ab"}, "X-Tenant": {"c"}}, {"Authorization": {"a"}, "X-Tenant": {"bc"}},
@@ -314,6 +314,22 @@ func TestScope(t *testing.T) {
 	two, err2 := scopeOf(http.Header{"Authorization": {"4:a"}, "X-Tenant": {"b"}}, parts)
 	if err != nil || err2 != nil || one == two {
 		t.Errorf("scopes %q and %q", one, two)
+	}
+}
+
+// The headers of a scope are a set. Whoever puts the list in order changes no key, and has nothing done twice.
+func TestScopeIsASet(t *testing.T) {
+	h := http.Header{"Authorization": {"a"}, "Api-Version": {"2"}, "X-Tenant": {"b"}}
+	for name, parts := range map[string][]string{
+		"in order":     {"header:Api-Version", "header:Authorization", "header:X-Tenant"},
+		"out of order": {"header:X-Tenant", "header:Authorization", "header:Api-Version"},
+		"spelt anew":   {"header:AUTHORIZATION", "header:api-version", "header:x-tenant"},
+		"one twice":    {"header:Api-Version", "header:X-Tenant", "header:Authorization", "header:x-tenant"},
+	} {
+		// What is stored: a program of another version has to find it.
+		if scope, err := scopeOf(h, scopeNames(parts)); scope != hookonce.JoinKey("2", "a", "b", "end") || err != nil {
+			t.Errorf("%s: scope %q, %v", name, scope, err)
+		}
 	}
 }
 
