@@ -14,6 +14,8 @@ import (
 // How the gateway answers where the library has no part in it.
 var (
 	outside     = problem.Path.New("the path leads out of the service")
+	tooSlow     = problem.BodyTooSlow.New("the body did not arrive in time")
+	truncated   = problem.BodyTruncated.New("the body ended before it was complete")
 	timedOut    = unknown(problem.ServiceTimeout, "the service did not answer in time; send the request again with the same key")
 	unreachable = unknown(problem.ServiceUnreachable, "the service could not be reached, or broke off; send the request again with the same key")
 )

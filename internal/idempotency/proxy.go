@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
@@ -39,10 +40,35 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 		},
 		ErrorLog: loglimit.Std(log, slog.LevelDebug, "an answer was not handed on", "source", s.Name),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if p := unsent(r.Context()); p != nil {
+				log.DebugContext(r.Context(), "the client did not send all of its request, or left before the answer", "source", s.Name, "error", err)
+				refuse(w, r, s, p)
+				return
+			}
 			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
 			refuse(w, r, s, unanswered(err))
 		},
 	}
+}
+
+// unsent returns the problem that the client of a request that is handed on as it is broke it off, nil if it did not. The
+// service is not to blame for that. What is claimed outlives its client.
+func unsent(ctx context.Context) *problem.Details {
+	if _, claimed := hookonce.RefFrom(ctx); claimed {
+		return nil
+	}
+	if b, ok := ctx.Value(bodyKey{}).(*body); ok {
+		switch err := b.failure(); {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return tooSlow
+		case err != nil:
+			return truncated
+		}
+	}
+	if ctx.Err() != nil {
+		return unreachable // which nobody reads
+	}
+	return nil
 }
 
 // answerBody is the body of the service's answer. It says how much came where that is not all of it.

@@ -28,10 +28,11 @@ const sourcePrefix = "gateway:"
 func ClaimSource(name string) string { return sourcePrefix + name }
 
 // How long the socket may take: to send the body, and for the answer after the longest time in which one must
-// be there.
+// be there; and for the next piece of what is handed on as it is.
 const (
 	bodyTime = 15 * time.Second
 	grace    = 5 * time.Second
+	pause    = time.Minute
 )
 
 // New returns the handler of the service. It expects paths without the part that names the source.
@@ -80,6 +81,12 @@ func New(s Service, o Options) http.Handler {
 			return
 		}
 		r = newVisit(r, o.sender(r), scope)
+		if !Keeps(r) {
+			w, r, leave := passing(w, r)
+			defer leave()
+			claimed.ServeHTTP(w, r)
+			return
+		}
 		r, leave := patient(w, r, s.Wait+s.Timeout+grace)
 		defer leave()
 		claimed.ServeHTTP(w, r)
@@ -103,37 +110,95 @@ func patient(w http.ResponseWriter, r *http.Request, d time.Duration) (own *http
 		return r, func() {}
 	}
 	_ = socket.SetReadDeadline(time.Now().Add(bodyTime))
-	b := &body{ReadCloser: r.Body, complete: func() { _ = socket.SetReadDeadline(time.Now().Add(d)) }}
+	b := &body{ReadCloser: r.Body, before: func() {}, complete: func() { _ = socket.SetReadDeadline(time.Now().Add(d)) }}
 	own = new(http.Request)
 	*own = *r
 	own.Body = b
 	return own, b.leave
 }
 
-// body calls complete when it has been read to its end, unless the request is over: then the socket is the server's, and
-// whoever still reads is the transport of the proxy.
+// passing moves the server's deadlines along with a request that is handed on as it is, and its answer: downloads,
+// uploads and streams take as long as they take. The client has a while for each piece of them, and nothing cuts the
+// connection while the service is at work.
+func passing(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func()) {
+	a := &answer{w, http.NewResponseController(w)}
+	_ = a.socket.SetWriteDeadline(time.Time{})
+	if r.ContentLength == 0 {
+		_ = a.socket.SetReadDeadline(time.Time{})
+		return a, r, a.move
+	}
+	before := func() { _ = a.socket.SetReadDeadline(time.Now().Add(pause)) }
+	before() // also for a body that nobody reads
+	b := &body{ReadCloser: r.Body, before: before, complete: func() { _ = a.socket.SetReadDeadline(time.Time{}) }}
+	own := r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))
+	own.Body = b
+	return a, own, func() { b.leave(); a.move() }
+}
+
+// answer moves the deadline to write whenever something is written.
+type answer struct {
+	http.ResponseWriter
+	socket *http.ResponseController
+}
+
+func (a *answer) move() { _ = a.socket.SetWriteDeadline(time.Now().Add(pause)) }
+
+// Unwrap lets the proxy switch protocols.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+func (a *answer) Write(p []byte) (int, error) {
+	a.move()
+	return a.ResponseWriter.Write(p)
+}
+
+// FlushError sends what may have been written long ago.
+func (a *answer) FlushError() error {
+	a.move()
+	return a.socket.Flush()
+}
+
+// body calls before before each read, and complete when it has been read to its end, unless the request is over: then the
+// socket is the server's, and whoever still reads is the transport of the proxy.
 type body struct {
 	io.ReadCloser
-	complete func()
+	before, complete func()
 
 	mu   sync.Mutex
 	left bool
+	err  error // why the client did not send all of it
 }
 
+// bodyKey is that of the body of a request that is handed on as it is.
+type bodyKey struct{}
+
 func (b *body) Read(p []byte) (int, error) {
+	b.move(b.before)
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF {
-		b.end()
+	switch err {
+	case nil:
+	case io.EOF:
+		b.move(b.complete)
+	default:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.err = err
 	}
 	return n, err
 }
 
-func (b *body) end() {
+func (b *body) move(deadline func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.left {
-		b.complete()
+		deadline()
 	}
+}
+
+// failure returns why the client did not send all of it, nil if it did.
+func (b *body) failure() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
 }
 
 // leave says that the request is over.

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,9 +13,11 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -120,6 +123,14 @@ func takesLonger(t *testing.T, limit time.Duration) error {
 type socket struct {
 	http.ResponseWriter
 	read, write time.Time
+	wrote       func()
+}
+
+func (s *socket) Write(p []byte) (int, error) {
+	if s.wrote != nil {
+		s.wrote()
+	}
+	return s.ResponseWriter.Write(p)
 }
 
 func (s *socket) SetReadDeadline(t time.Time) error  { s.read = t; return nil }
@@ -154,9 +165,121 @@ func TestCopiesHaveTimeToWait(t *testing.T) {
 		Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	s, began := &socket{ResponseWriter: httptest.NewRecorder()}, time.Now()
-	h.ServeHTTP(s, httptest.NewRequest(http.MethodPost, "/", nil))
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	r.Header.Set("Idempotency-Key", "k1")
+	h.ServeHTTP(s, r)
 	if s.write.Before(began.Add(wait+timeout)) || s.read.Before(began.Add(wait+timeout)) {
 		t.Errorf("its connection is cut after %v for reads, %v for writes", s.read.Sub(began), s.write.Sub(began))
+	}
+}
+
+// What is handed on as it is takes as long as it takes, both ways, and in between: as long as something comes of it once in
+// a while nothing cuts it off.
+func TestPassedOnTakesItsTime(t *testing.T) {
+	const slow = pause - time.Second
+	for name, c := range map[string]struct {
+		method string
+		body   io.Reader
+	}{
+		"a download": {"GET", nil},
+		"an upload":  {"PUT", io.MultiReader(pieces(slow), pieces(slow), pieces(slow))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				recorder := httptest.NewRecorder()
+				s := &socket{ResponseWriter: recorder}
+				open := func(what string, deadline time.Time) {
+					if !deadline.IsZero() && !time.Now().Before(deadline) {
+						t.Errorf("the connection was cut before %s", what)
+					}
+				}
+				h := New(Service{
+					Name: "charges", URL: &url.URL{Scheme: "http", Host: "service.test"}, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: time.Second,
+					Lease: 10 * time.Second, OptionalKey: true, NewKeys: 1,
+					Transport: serviceFunc(func(r *http.Request) (*http.Response, error) {
+						for p := make([]byte, 1); r.Body != nil; {
+							_, err := r.Body.Read(p)
+							if err == io.EOF {
+								break
+							}
+							open("a piece of the request", s.read)
+						}
+						time.Sleep(time.Hour) // at work
+						open("the answer", s.read)
+						answer := io.MultiReader(pieces(slow), pieces(time.Hour), reader(func([]byte) (int, error) { time.Sleep(time.Hour); return 0, io.EOF }))
+						return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, ContentLength: -1, Body: io.NopCloser(answer), Request: r}, nil
+					}),
+				}, Options{Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+				s.wrote = func() { open("a piece of the answer", s.write) }
+				h.ServeHTTP(s, httptest.NewRequest(c.method, "/", c.body))
+				open("the end of the answer", s.write)
+				open("the end of the answer", s.read)
+				if recorder.Code != http.StatusOK || recorder.Body.String() != "..."+"..." {
+					t.Errorf("answered %d %q", recorder.Code, recorder.Body)
+				}
+			})
+		})
+	}
+}
+
+// pieces are three bytes, each of which takes d.
+func pieces(d time.Duration) io.Reader {
+	n := 0
+	return reader(func(p []byte) (int, error) {
+		if n++; n > 3 {
+			return 0, io.EOF
+		}
+		time.Sleep(d)
+		return copy(p, "."), nil
+	})
+}
+
+// serviceFunc is a transport to a service that is a function.
+type serviceFunc func(*http.Request) (*http.Response, error)
+
+func (f serviceFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A client that does not send all of a request that is handed on, or does not wait for its answer, is told so, and the
+// log does not blame the service.
+func TestClientBreaksOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		method string
+		body   error // that the client's body ends with
+		leaves bool
+		status int
+		kind   string
+		level  string
+	}{
+		"too slow":              {"PUT", os.ErrDeadlineExceeded, false, 408, "body-too-slow", "DEBUG"},
+		"broke off":             {"PUT", io.ErrUnexpectedEOF, false, 400, "body-truncated", "DEBUG"},
+		"left":                  {"GET", nil, true, 502, "service-unreachable", "DEBUG"},
+		"the service broke off": {"PUT", nil, false, 502, "service-unreachable", "WARN"},
+	} {
+		var log bytes.Buffer
+		ctx, leave := context.WithCancel(t.Context())
+		h := New(Service{
+			Name: "charges", URL: &url.URL{Scheme: "http", Host: "service.test"}, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: time.Minute,
+			Lease: 10 * time.Second, OptionalKey: true, NewKeys: 1,
+			Transport: serviceFunc(func(r *http.Request) (*http.Response, error) {
+				if _, err := io.ReadAll(r.Body); err != nil {
+					return nil, err
+				}
+				if c.leaves {
+					leave()
+					return nil, context.Canceled
+				}
+				return nil, io.ErrUnexpectedEOF
+			}),
+		}, Options{Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: time.Now})
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(c.method, "/", io.MultiReader(strings.NewReader("10"), iotest.ErrReader(cmp.Or(c.body, io.EOF)))).WithContext(ctx))
+		leave()
+		if w.Code != c.status || !strings.Contains(w.Body.String(), `"urn:hookonce:problem:`+c.kind+`"`) {
+			t.Errorf("%s: answered %d %s", name, w.Code, w.Body)
+		}
+		if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, "level="+c.level+" ") {
+			t.Errorf("%s: logged %s", name, &log)
+		}
 	}
 }
 
