@@ -36,23 +36,25 @@ type Options struct {
 // Store keeps claims and answers, and forgets them in time. Close must be called.
 type Store struct {
 	hookonce.ResponseStore
-	opt     Options
-	keep    atomic.Pointer[map[string]time.Duration] // see Options.Remember
-	pool    *pgxpool.Pool                            // on Postgres
-	close   func()
-	stop    context.CancelFunc
-	stopped chan struct{}
+	opt       Options
+	inspector hookonce.Inspector                       // the same store. Nil: it is none
+	keep      atomic.Pointer[map[string]time.Duration] // see Options.Remember
+	pool      *pgxpool.Pool                            // on Postgres
+	close     func()
+	stop      context.CancelFunc
+	stopped   chan struct{}
 }
 
 // OpenSQLite returns a store on db, which it closes. The tables are current.
 func OpenSQLite(db *sql.DB, o Options) (*Store, error) {
-	var store hookonce.ResponseStore = sqlstore.New(db, sqlstore.SQLite, sqlstore.WithClock(o.Now))
+	inspector := sqlstore.New(db, sqlstore.SQLite, sqlstore.WithClock(o.Now))
+	var store hookonce.ResponseStore = inspector
 	if o.Standing != nil {
 		store = standing{store, o.Standing}
 	}
 	return start(&Store{
-		ResponseStore: store,
-		opt:           o, close: func() { _ = db.Close() }, // nothing is written at the end
+		ResponseStore: store, inspector: inspector,
+		opt: o, close: func() { _ = db.Close() }, // nothing is written at the end
 	}), nil
 }
 
@@ -75,8 +77,8 @@ func OpenPostgres(ctx context.Context, dsn, name string, o Options) (*Store, err
 	}
 	store := pgstore.New(pool, opts...)
 	return start(&Store{
-		ResponseStore: store,
-		opt:           o, pool: pool, close: func() { store.Close(); pool.Close() },
+		ResponseStore: store, inspector: store,
+		opt: o, pool: pool, close: func() { store.Close(); pool.Close() },
 	}), nil
 }
 

@@ -123,6 +123,47 @@ func TestForget(t *testing.T) {
 	})
 }
 
+// What a process left that died at work is not kept for ever: it has failed, still bound to its request, and is forgotten when
+// that is old. Work that goes on stays, and so does that of others.
+func TestForgetWhatTheDeadLeft(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, open func(Options) *Store) {
+		now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+		o := Options{Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler), Standing: func() error { return nil }}
+		s := open(o)
+		claim := func(source, key string, lease time.Duration) hookonce.Ref {
+			t.Helper()
+			req := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: source, Key: key}, Digest: []byte("first"), Lease: lease, Pin: true}
+			if c, err := s.Claim(t.Context(), req); err != nil || c.Verdict != hookonce.Acquired {
+				t.Fatalf("claimed %+v, %v", c, err)
+			}
+			return req.Ref
+		}
+		want := func(ref hookonce.Ref, state hookonce.State) {
+			t.Helper()
+			c, err := s.Lookup(t.Context(), ref)
+			if state == "" && errors.Is(err, hookonce.ErrNotFound) {
+				return
+			}
+			if err != nil || c.State != state || c.Pinned != 1 {
+				t.Errorf("%s is %+v, %v; want it %q", ref, c, err, state)
+			}
+		}
+		left := claim("gateway:a", "left", time.Minute)
+		atWork := claim("gateway:a", "at work", 3*time.Hour)
+		others := claim("a", "left", time.Minute)
+		now = now.Add(time.Hour)
+		for _, state := range []hookonce.State{hookonce.StateFailed, ""} {
+			if err := s.Forget(t.Context(), "gateway:a", now.Add(-time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			want(left, state)
+			want(atWork, hookonce.StateProcessing)
+			want(others, hookonce.StateProcessing)
+			now = now.Add(time.Hour)
+		}
+	})
+}
+
 // More than one step's worth, by two processes at once.
 func TestForgetMany(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, open func(Options) *Store) {
