@@ -71,6 +71,15 @@ func TestRules(t *testing.T) {
 			o.Latest = overview.Intake{Received: of, Unverified: map[string]int64{reason: failed}}
 		})
 	}
+	// flooded has nothing but forged requests since the minute after its last authentic one. So many of those came in the hour
+	// before, and so many are missing, by what was learned in so many days.
+	flooded := func(last time.Duration, verified int64, missing, days float64) func(*snapshot) {
+		return source(func(o *overview.SourceState) {
+			o.LastVerified, o.FailedSince = ago(last), ago(last-time.Minute)
+			o.Latest = overview.Intake{Received: 100, Unverified: map[string]int64{"signature_mismatch": 100}}
+			o.Hour.Verified, o.Silence = verified, overview.Silence{Missing: missing, Days: days}
+		})
+	}
 	backlog := func(age time.Duration) func(*snapshot) {
 		return destination(func(d *overview.DestinationState) { at := ago(age); d.Oldest, d.Backlog = &at, 5 })
 	}
@@ -153,6 +162,14 @@ func TestRules(t *testing.T) {
 		{sendersRefused, Page, source(func(o *overview.SourceState) { o.Five.Ours = 1 }), source(func(o *overview.SourceState) { o.Hour.Ours = 1 }), "503", "doctor"},
 		{secretRotated, Page, unverified("signature_mismatch", 18, 20), unverified("signature_mismatch", 17, 20), "signature_mismatch", "sources.orders.secrets"},
 		{secretRotated, Page, unverified("signature_mismatch", 20, 20), unverified("signature_mismatch", 19, 19), "orders", "reload"},
+		{secretRotated, Page, unverified("signature_mismatch", 20, 20), source(func(o *overview.SourceState) { // in the same minute nobody knows which came last
+			o.LastVerified, o.FailedSince = ago(time.Hour), ago(time.Hour)
+			o.Latest = overview.Intake{Received: 20, Unverified: map[string]int64{"signature_mismatch": 20}}
+		}), "orders", "reload"},
+		{secretRotated, Page, flooded(2*time.Minute, 300, 0, 0), flooded(2*time.Minute, 299, 0, 0), "orders", "reload"},
+		{secretRotated, Page, flooded(3*time.Minute, 150, 0, 1), flooded(3*time.Minute-time.Second, 299, 0, 0), "orders", "reload"},
+		{secretRotated, Page, flooded(time.Hour, 0, 5, 28), flooded(time.Hour, 0, 4.9, 28), "orders", "reload"},
+		{secretRotated, Page, flooded(time.Hour, 0, 0, 2.9), flooded(time.Hour, 0, 0, 3), "orders", "reload"}, // of two days nothing is learned
 		{clockOff, Page, unverified("timestamp_old", 20, 20), unverified("timestamp_old", 17, 20), "ahead", "timedatectl"},
 		{clockOff, Page, unverified("timestamp_future", 20, 20), unverified("signature_mismatch", 20, 20), "behind", "timedatectl"},
 		{probing, Info, source(func(o *overview.SourceState) {

@@ -13,23 +13,41 @@ import (
 const (
 	latestRequests = 20  // that many tell a secret from a stranger
 	mostFail       = 0.9 // of them
+	leastMissing   = 5   // authentic ones: that none of so many came is chance once in 150 times
 )
 
 // broken returns, as a share of what it takes, how near a source is to that nearly all of its latest requests fail, and none
-// was authentic since they began to; and how many fail because of their time.
-func broken(o *overview.SourceState) (is float64, early, old int64) {
+// was authentic since they began to, though some were to be expected; and how many fail because of their time. Without the last
+// a stranger who sends enough would do: at night, and to a source that seldom sends, nothing else comes for a while.
+func broken(at time.Time, o *overview.SourceState) (is float64, early, old int64) {
 	n, failed := o.Latest.Received, o.Latest.Failed()
-	if !o.LastVerified.After(o.FailedSince) {
+	if o.FailedSince.After(o.LastVerified) {
 		is = share(failed, mostFail*float64(n))
 	}
 	if n < latestRequests {
 		is = min(is, share(n, latestRequests))
 	}
+	if n, known := missing(at, o); known {
+		is = min(is, share(n, leastMissing))
+	}
 	return is, o.Latest.Unverified["timestamp_future"], o.Latest.Unverified["timestamp_old"]
 }
 
-func findSecretRotated(_ *overview.Snapshot, o *overview.SourceState, _ float64) (gauge, *Alert) {
-	is, early, old := broken(o)
+// missing returns how many authentic requests usually come in the time since the last one, by the pace of the last hour or by
+// what is learned of weeks, whichever has more; and whether either is known.
+func missing(at time.Time, o *overview.SourceState) (n float64, known bool) {
+	if o.Hour.Verified > 0 {
+		whole := int64(at.Sub(o.LastVerified)/time.Minute) - 1 // the last one came at any time of its minute
+		n, known = float64(o.Hour.Verified)/60*float64(whole), true
+	}
+	if o.Silence.Known() {
+		n, known = max(n, o.Silence.Missing), true
+	}
+	return n, known
+}
+
+func findSecretRotated(s *overview.Snapshot, o *overview.SourceState, _ float64) (gauge, *Alert) {
+	is, early, old := broken(s.At, o)
 	failed := o.Latest.Failed()
 	g := gaugeOf(is, "%d of the last %d are not authentic", failed, o.Latest.Received)
 	if 2*(early+old) > failed {
@@ -49,8 +67,8 @@ func findSecretRotated(_ *overview.Snapshot, o *overview.SourceState, _ float64)
 		Action:   Action{Label: "Add the new secret, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"}}
 }
 
-func findClockOff(_ *overview.Snapshot, o *overview.SourceState, _ float64) (gauge, *Alert) {
-	is, early, old := broken(o)
+func findClockOff(s *overview.Snapshot, o *overview.SourceState, _ float64) (gauge, *Alert) {
+	is, early, old := broken(s.At, o)
 	g := gaugeOf(is, "%d of the last %d are out of time", early+old, o.Latest.Received)
 	if 2*(early+old) <= o.Latest.Failed() {
 		g.share = 0
@@ -67,10 +85,10 @@ func findClockOff(_ *overview.Snapshot, o *overview.SourceState, _ float64) (gau
 		Action:   Action{Label: "Compare the clock, and set it", Command: "timedatectl status"}}
 }
 
-func findProbing(_ *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
+func findProbing(s *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
 	failed := o.Hour.Failed()
 	g := gaugeOf(share(failed, at), "%d in an hour, beside %d that are authentic", failed, o.Hour.Verified)
-	if is, _, _ := broken(o); is >= 1 || o.Hour.Verified == 0 {
+	if is, _, _ := broken(s.At, o); is >= 1 || o.Hour.Verified == 0 {
 		g.share = 0
 	}
 	if g.share < 1 {

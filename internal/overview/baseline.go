@@ -89,6 +89,9 @@ type Silence struct {
 	Days    float64 `json:"days" doc:"From so many days it was learned."`
 }
 
+// Known reports whether enough was learned to say what is missing.
+func (s *Silence) Known() bool { return s.Days >= enough.Hours()/24 }
+
 // Rhythm is how many minutes of an hour of the week usually have events.
 type Rhythm struct {
 	hours [7 * 24]float64
@@ -147,7 +150,7 @@ func quartile(of []int64) float64 {
 // Since returns how silent a source was from the end of the minute of its last event until now.
 func (r *Rhythm) Since(last, now time.Time) Silence {
 	s := Silence{Days: r.days}
-	if r.days < enough.Hours()/24 || last.IsZero() {
+	if !s.Known() || last.IsZero() {
 		return s
 	}
 	for at := last.Add(time.Minute); at.Before(now); {

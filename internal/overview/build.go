@@ -289,7 +289,7 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 		}
 		for i, n := range all {
 			at := c.from.Add(time.Duration(i) * time.Minute)
-			if n > 0 && !at.Before(o.LastVerified) && (o.FailedSince.IsZero() || at.Before(o.FailedSince)) {
+			if n > 0 && at.After(o.LastVerified) && (o.FailedSince.IsZero() || at.Before(o.FailedSince)) {
 				o.FailedSince = at
 			}
 			if n > 0 {

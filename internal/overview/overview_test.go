@@ -478,6 +478,35 @@ func TestRefusalsForTheMapOfCells(t *testing.T) {
 	}
 }
 
+// Of what came in the minute of the last authentic request nobody knows that it came after it.
+func TestFailuresSinceTheLastAuthenticRequest(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	ago := func(minutes int) time.Time { return now.Add(time.Duration(-minutes) * time.Minute) }
+	for name, c := range map[string]struct {
+		verified, failed []int // minutes ago
+		since            time.Time
+	}{
+		"in the same minute":      {[]int{3}, []int{9, 3}, time.Time{}},
+		"in the minute after":     {[]int{9, 3}, []int{9, 3, 2, 0}, ago(2)},
+		"nothing is authentic":    {nil, []int{9, 3}, ago(9)},
+		"an authentic one is new": {[]int{0}, []int{9, 3, 0}, time.Time{}},
+	} {
+		var points []tally.Point
+		for what, minutes := range map[tally.What][]int{tally.Verified: c.verified, tally.Rejected("signature_mismatch"): c.failed} {
+			for _, m := range minutes {
+				points = append(points, tally.Point{Minute: ago(m), Source: "orders", What: what, N: 5})
+			}
+		}
+		v := newOverview(&store{})
+		o := SourceState{Name: "orders"}
+		v.drawSource(&o, newCounts(now, points, nil), nil, now)
+		v.Close()
+		if !o.FailedSince.Equal(c.since) {
+			t.Errorf("%s: failed since %v, want %v", name, o.FailedSince, c.since)
+		}
+	}
+}
+
 // A source of which something is expected is known to be silent since it sent last, also longer than its rhythm is learned from.
 func TestLastOfWhatIsExpected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

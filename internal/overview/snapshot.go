@@ -151,7 +151,7 @@ type SourceState struct {
 	Latest       Intake    `json:"latest" doc:"The last minutes that have 20 requests, at most an hour."`
 	LastVerified time.Time `json:"last_verified,omitzero" doc:"To the minute; missing if there was nothing for 28 days or, where expect_every says within what time something is expected, for 100."`
 	LastFailed   time.Time `json:"last_failed,omitzero" doc:"When a request was not authentic, to the minute; missing if none was."`
-	FailedSince  time.Time `json:"failed_since,omitzero" doc:"The first of those since the last authentic request; missing if there is none."`
+	FailedSince  time.Time `json:"failed_since,omitzero" doc:"The first of those in a later minute than the last authentic request; missing if there is none."`
 	ReseenFor    int       `json:"reseen_for" doc:"For so many minutes more events came again than is usual."`
 	Usual        Baseline  `json:"usual"`
 	Silence      Silence   `json:"silence"`
