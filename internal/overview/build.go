@@ -2,6 +2,7 @@ package overview
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -138,6 +139,9 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 		v.drawSource(&o, c, hours[o.Name], now)
 		s.Sources = append(s.Sources, o)
 	}
+	maps.DeleteFunc(v.seen, func(name string, _ seen) bool {
+		return !slices.ContainsFunc(s.Sources, func(o SourceState) bool { return o.Name == name })
+	})
 	six := v.sixHours(now)
 	for i := range v.joined.Destinations {
 		d := DestinationState{Destination: v.joined.Destinations[i], Six: six[v.joined.Destinations[i].Name]}
@@ -271,13 +275,12 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 			break
 		}
 	}
+	seen := v.seen[o.Name]
 	o.LastVerified = c.last(row{o.Name, "", tally.Verified})
-	if o.LastVerified.IsZero() {
-		for _, h := range hours {
-			if h.Active > 0 || h.Events > 0 {
-				o.LastVerified = later(o.LastVerified, h.At.Add(59*time.Minute))
-			}
-		}
+	if !o.LastVerified.IsZero() {
+		seen.verified = o.LastVerified
+	} else {
+		o.LastVerified = lastOf(hours, seen.verified)
 		if o.LastVerified.After(now) {
 			o.LastVerified = now.UTC()
 		}
@@ -297,6 +300,11 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 			}
 		}
 	}
+	if seen.last.Equal(o.LastVerified) && !seen.first.IsZero() && (o.FailedSince.IsZero() || seen.first.Before(o.FailedSince)) {
+		o.FailedSince = seen.first
+	}
+	seen.last, seen.first = o.LastVerified, o.FailedSince
+	v.seen[o.Name] = seen
 	v.drawSecrets(o, c, now)
 	o.Day = routed(hours, now)
 	v.drawCompared(o)
@@ -314,6 +322,20 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 	if o.LastVerified.IsZero() {
 		o.LastVerified = v.before.value[o.Name] // of which the rhythm of four weeks says nothing
 	}
+}
+
+// lastOf returns when the last of hours had something: the minute that is known, if it does not lie before that hour, or else
+// its last one, so that nobody is called silent too early.
+func lastOf(hours []Hour, known time.Time) (last time.Time) {
+	for _, h := range hours {
+		if h.Active == 0 && h.Events == 0 {
+			continue
+		}
+		if last = h.At.Add(59 * time.Minute); !known.Before(h.At) {
+			last = known
+		}
+	}
+	return last
 }
 
 // routed counts what the routes of a source wanted in the day before now.

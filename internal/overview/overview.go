@@ -109,11 +109,19 @@ type known struct {
 	joined     fleet.DestinationList // fleet, with open
 	blocked    map[string]*Blocked
 	past       []tally.Point // hours, with the one that goes on
-	beside     bool          // a question goes on beside the others
+	seen       map[string]seen
+	beside     bool // a question goes on beside the others
 
 	away, unwritable, full *Trouble
 	commits                []commitSample
 	began                  time.Time
+}
+
+// seen is what the minutes of a source said: it stays known when they are too old to be counted, which is when hours say no more
+// than in which of them it was.
+type seen struct {
+	verified    time.Time // the last minute with something authentic
+	last, first time.Time // the first failure since last, as they were shown
 }
 
 type commitSample struct {
@@ -247,6 +255,7 @@ func (p *part[T]) tell() Part {
 // New returns what makes snapshots when it is asked for them. It must be closed.
 func New(o Options) *Overview {
 	v := &Overview{opt: o}
+	v.seen = map[string]seen{}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	v.began = o.Now()
 	v.fleet.name, v.open.name, v.stats.name, v.failures.name = PartDestinations, PartOpen, PartRows, PartFailures

@@ -478,6 +478,52 @@ func TestRefusalsForTheMapOfCells(t *testing.T) {
 	}
 }
 
+// Since when a source is silent, and since when what it sends fails, is the same when the minutes that say so are not counted any
+// more, for as long as it is configured.
+func TestSilenceKeepsItsBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hour := time.Now().Truncate(time.Hour)
+		last, failed := hour.Add(2*time.Minute), hour.Add(5*time.Minute)
+		s := store{hour: []tally.Point{{Minute: hour, Source: "orders", What: tally.Active, N: 1}}}
+		v := newOverview(&s)
+		defer v.Close()
+		configured := []SourceState{{Name: "orders"}}
+		v.opt.Sources = func() []SourceState { return slices.Clone(configured) }
+		v.opt.Recent = func(q tally.Query) []tally.Point {
+			all := []tally.Point{{Minute: last, Source: "orders", What: tally.Verified, N: 1}}
+			for at := failed; at.Before(q.Until); at = at.Add(time.Minute) {
+				all = append(all, tally.Point{Minute: at, Source: "orders", What: tally.Rejected("signature_mismatch"), N: 1})
+			}
+			return all
+		}
+		after := func(d time.Duration) *Snapshot {
+			t.Helper()
+			time.Sleep(d)
+			got, err := v.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		for range 40 {
+			if o := after(5 * time.Minute).Sources[0]; !o.LastVerified.Equal(last) || !o.FailedSince.Equal(failed) {
+				t.Fatalf("after %v it was last authentic at %v, and failed since %v; want %v and %v", time.Since(hour), o.LastVerified, o.FailedSince, last, failed)
+			}
+		}
+		s.hour = append(s.hour, tally.Point{Minute: hour.Add(time.Hour), Source: "orders", What: tally.Active, N: 1})
+		if o, want := after(10 * time.Minute).Sources[0], hour.Add(119*time.Minute); !o.LastVerified.Equal(want) || !o.FailedSince.After(want) {
+			t.Errorf("what came in a later hour: last %v, failed since %v; want %v, and later", o.LastVerified, o.FailedSince, want)
+		}
+		s.hour = s.hour[:1]
+		configured = nil
+		after(10 * time.Minute)
+		configured = []SourceState{{Name: "orders"}}
+		if o, want := after(10 * time.Minute).Sources[0], hour.Add(59*time.Minute); !o.LastVerified.Equal(want) {
+			t.Errorf("taken out and put back: last %v, want %v", o.LastVerified, want)
+		}
+	})
+}
+
 // Of what came in the minute of the last authentic request nobody knows that it came after it.
 func TestFailuresSinceTheLastAuthenticRequest(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
