@@ -103,6 +103,21 @@ func TestRules(t *testing.T) {
 			d.Five = overview.Outcomes{First: 10, FirstFailed: 1}
 		})
 	}
+	failFirst := func(d *overview.DestinationState) {
+		d.Hour, d.Five = overview.Outcomes{First: 1000, FirstFailed: 90}, overview.Outcomes{First: 10, FirstFailed: 1}
+	}
+	// lately has the failures of last month first, because they are more, and then those of now.
+	lately := func(most, last overview.Failure, edit func(*overview.DestinationState)) func(*snapshot) {
+		return destination(func(d *overview.DestinationState) {
+			most.Count, most.Latest, last.Count, last.Latest = 40, ago(30*24*time.Hour), 3, now
+			d.Failures = []overview.Failure{most, last}
+			edit(d)
+		})
+	}
+	unfound, broken := overview.Failure{Kind: "dns", Error: "no such host", Dead: 40}, overview.Failure{Kind: "status", Status: 503, Error: "status 503", Dead: 3}
+	illBy := func(cause string) func(*overview.DestinationState) {
+		return func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "ill", Error: cause} }
+	}
 	// reconciled is what was found, and counts for so long still.
 	reconciled := func(left time.Duration, doubled int64) func(*snapshot) {
 		return func(s *snapshot) {
@@ -179,7 +194,15 @@ func TestRules(t *testing.T) {
 		}), "not authentic", "refusals orders"},
 		{failing, Page, destination(func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "ill", Error: "500"} }),
 			destination(func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "recovering"} }), "500", "--state failed"},
+		{failing, Page, lately(unfound, broken, illBy("status 503")), func(*snapshot) {}, "ledger has been failing since 0001-01-01 00:00:00Z: status 503;", "--state failed"},
+		{failing, Page, lately(unfound, broken, illBy("no such host")), func(*snapshot) {}, "ledger cannot be found by its name since 0001-01-01 00:00:00Z: no such host;", "the DNS of"},
+		{failing, Page, lately(unfound, broken, illBy("status 500")), func(*snapshot) {}, "ledger has been failing since 0001-01-01 00:00:00Z: status 500;", "--state failed"},
 		{FirstAttemptsFail, Page, firsts(73), firsts(72), "73 of 1000", "hookonce failures"},
+		{FirstAttemptsFail, Page, lately(unfound, broken, failFirst), func(*snapshot) {}, "in the last hour: status 503.", "hookonce failures"},
+		{FirstAttemptsFail, Page, destination(func(d *overview.DestinationState) {
+			failFirst(d)
+			d.Failures = []overview.Failure{{Error: "no such host", Latest: ago(time.Hour + time.Second)}}
+		}), func(*snapshot) {}, "in the last hour.", "hookonce failures"},
 		{blocked, Ticket, destination(func(d *overview.DestinationState) {
 			d.Blocked = &overview.Blocked{Resource: "pi_1", Event: 7, Waiting: 3}
 		}), func(*snapshot) {}, "pi_1", "events show 7"},
@@ -190,6 +213,7 @@ func TestRules(t *testing.T) {
 		}), "ledger takes events, but 2 deliveries are given up (422 Unprocessable); the last that failed so are all of type refund.", "--state dead --error status --status 422 --reason TEXT"},
 		{died, Ticket, destination(func(d *overview.DestinationState) { d.Dead = 1 }), func(*snapshot) {}, "1 delivery is given up", "--state dead"},
 		{died, Page, destination(func(d *overview.DestinationState) { d.Dead, d.Hour.Dead = 11, 11 }), func(*snapshot) {}, "11 deliveries", "--state dead"},
+		{died, Ticket, lately(unfound, broken, func(d *overview.DestinationState) { d.Dead = 43 }), func(*snapshot) {}, "43 deliveries are given up at ledger: status 503.", "--state dead"},
 		{Paused, Ticket, pausedFor(forgotten + time.Second), func(*snapshot) {}, "by ann (moving)", "resume"},
 		{Paused, Info, pausedFor(forgotten), func(*snapshot) {}, "by ann", "resume"},
 		{backlogOld, Page, backlog(oldBacklog + time.Second), backlog(oldBacklog), "5 events wait", "destinations list"},

@@ -34,9 +34,9 @@ func findFailing(_ *overview.Snapshot, d *overview.DestinationState, _ float64) 
 	if h.Since != nil {
 		a.Since = *h.Since
 	}
-	kind, what := "", h.Error
-	if len(d.Failures) > 0 {
-		kind, what, a.Sample = d.Failures[0].Kind, d.Failures[0].Error, sample(&d.Failures[0])
+	kind := "" // the most that fails may have failed long ago, for another reason
+	if f := latestFailure(d, func(f *overview.Failure) bool { return f.Error == h.Error }); f != nil {
+		kind, a.Sample = f.Kind, sample(f)
 	}
 	cause := "has been failing"
 	a.Action = Action{Label: "See what it answers, and mend it; deliveries go on by themselves", Command: "hookonce events list --destination " + d.Name + " --state failed", Place: d.URL}
@@ -54,8 +54,18 @@ func findFailing(_ *overview.Snapshot, d *overview.DestinationState, _ float64) 
 		cause = "is at an address that is not allowed"
 		a.Action = Action{Label: "Correct the address, or allow it", Place: "delivery.allow_private, delivery.ports"}
 	}
-	a.Headline = fmt.Sprintf("%s %s since %s: %s; %s.", d.Name, cause, clock(a.Since), what, waiting(d))
+	a.Headline = fmt.Sprintf("%s %s since %s: %s; %s.", d.Name, cause, clock(a.Since), h.Error, waiting(d))
 	return gaugeOf(1, "%s", h.State), a
+}
+
+// latestFailure returns the group that had a failure last, of those that are meant. Nil: none is.
+func latestFailure(d *overview.DestinationState, meant func(*overview.Failure) bool) (last *overview.Failure) {
+	for i := range d.Failures {
+		if f := &d.Failures[i]; meant(f) && (last == nil || f.Latest.After(last.Latest)) {
+			last = f
+		}
+	}
+	return last
 }
 
 // sample is the latest event of a group of failures.
@@ -71,7 +81,7 @@ func waiting(d *overview.DestinationState) string {
 	return fmt.Sprintf("%d events wait, the oldest since %s", d.Backlog, clock(*d.Oldest))
 }
 
-func findFirstFail(_ *overview.Snapshot, d *overview.DestinationState, at float64) (gauge, *Alert) {
+func findFirstFail(s *overview.Snapshot, d *overview.DestinationState, at float64) (gauge, *Alert) {
 	over := func(long, lately *overview.Outcomes, times float64) float64 {
 		is := min(share(long.FirstFailed, times*at*float64(long.First)), share(lately.FirstFailed, times*at*float64(lately.First)))
 		if long.First < leastFirst || long.FirstFailed < leastFailed {
@@ -79,10 +89,10 @@ func findFirstFail(_ *overview.Snapshot, d *overview.DestinationState, at float6
 		}
 		return is
 	}
-	severity, in, span := Page, &d.Hour, "hour"
+	severity, in, span, long := Page, &d.Hour, "hour", time.Hour
 	is, slowly := over(in, &d.Five, fastBurn), over(&d.Six, &d.Half, slowBurn)
 	if is <= 1 && slowly > is {
-		severity, in, span, is = Ticket, &d.Six, "six hours", slowly
+		severity, in, span, long, is = Ticket, &d.Six, "six hours", 6*time.Hour, slowly
 	}
 	g := gaugeOf(is, "no first attempt in the last %s", span)
 	if in.First > 0 {
@@ -94,9 +104,9 @@ func findFirstFail(_ *overview.Snapshot, d *overview.DestinationState, at float6
 	a := &Alert{Severity: severity, Count: in.FirstFailed,
 		Action:   Action{Label: "See what failed", Command: "hookonce failures"}, // also what succeeded since, at a later attempt
 		Headline: fmt.Sprintf("%s fails %d of %d events at the first attempt in the last %s", d.Name, in.FirstFailed, in.First, span)}
-	if len(d.Failures) > 0 {
-		a.Headline += ": " + d.Failures[0].Error
-		a.Since, a.Sample = d.Failures[0].Since, sample(&d.Failures[0])
+	if f := latestFailure(d, func(f *overview.Failure) bool { return s.At.Sub(f.Latest) <= long }); f != nil {
+		a.Headline += ": " + f.Error
+		a.Since, a.Sample = f.Since, sample(f)
 	}
 	a.Headline += "."
 	return g, a
@@ -160,11 +170,8 @@ func findDied(_ *overview.Snapshot, d *overview.DestinationState, at float64) (g
 		a.Severity = Page
 	}
 	why := ""
-	for i := range d.Failures {
-		if d.Failures[i].Dead > 0 {
-			why, a.Since, a.Sample = ": "+d.Failures[i].Error, d.Failures[i].Since, sample(&d.Failures[i])
-			break
-		}
+	if f := latestFailure(d, func(f *overview.Failure) bool { return f.Dead > 0 }); f != nil {
+		why, a.Since, a.Sample = ": "+f.Error, f.Since, sample(f)
 	}
 	a.Headline = fmt.Sprintf("%s given up at %s%s.", deliveries(d.Dead), d.Name, why)
 	return g, a
