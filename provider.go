@@ -143,7 +143,8 @@ type Provider interface {
 	// Profile says how the sender wants to be talked to. It returns the same each time.
 	Profile() Profile
 	// Open verifies the request and extracts its events. It never panics, whatever the bytes. An
-	// error wraps a *[RejectError]: the request is not authentic and must leave no trace in a claim.
+	// error wraps a *[RejectError]: the request is not authentic and must leave no trace in a claim. Any other says that it
+	// cannot be told now, as where a key cannot be fetched: then its sender is to come again.
 	// Open does not keep the request, but events share its body and headers.
 	Open(req *Request) (*Verified, error)
 }

@@ -185,6 +185,8 @@ func TestRules(t *testing.T) {
 		{secretRotated, Page, flooded(3*time.Minute, 150, 0, 1), flooded(3*time.Minute-time.Second, 299, 0, 0), "orders", "reload"},
 		{secretRotated, Page, flooded(time.Hour, 0, 5, 28), flooded(time.Hour, 0, 4.9, 28), "orders", "reload"},
 		{secretRotated, Page, flooded(time.Hour, 0, 0, 2.9), flooded(time.Hour, 0, 0, 3), "orders", "reload"}, // of two days nothing is learned
+		{secretRotated, Page, unverified("undecided", 18, 20), unverified("undecided", 17, 20),
+			"No request to orders can be checked since 2026-11-22 11:59:00Z (undecided): the keys of its sender cannot be fetched.", "hookonce refusals orders"},
 		{clockOff, Page, unverified("timestamp_old", 20, 20), unverified("timestamp_old", 17, 20), "ahead", "timedatectl"},
 		{clockOff, Page, unverified("timestamp_future", 20, 20), unverified("signature_mismatch", 20, 20), "behind", "timedatectl"},
 		{probing, Info, source(func(o *overview.SourceState) {

@@ -62,6 +62,11 @@ func findSecretRotated(s *overview.Snapshot, o *overview.SourceState, _ float64)
 			reason, most = r, n
 		}
 	}
+	if reason == "undecided" {
+		return g, &Alert{Severity: Page, Since: o.FailedSince, Count: failed,
+			Headline: fmt.Sprintf("No request to %s can be checked since %s (%s): the keys of its sender cannot be fetched.", o.Name, clock(o.FailedSince), reason),
+			Action:   Action{Label: "Look in the log for why, and have the gateway reach them", Command: "hookonce refusals " + o.Name}}
+	}
 	return g, &Alert{Severity: Page, Since: o.FailedSince, Count: failed,
 		Headline: fmt.Sprintf("No request to %s is authentic since %s (%s): its secret was changed at the sender, or something between changes the requests.", o.Name, clock(o.FailedSince), reason),
 		Action:   Action{Label: "Add the new secret, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"}}

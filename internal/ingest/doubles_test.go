@@ -3,7 +3,6 @@ package ingest_test
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"strings"
 	"testing"
 
@@ -46,12 +45,13 @@ func (s *urlSpy) Open(r *hookonce.Request) (*hookonce.Verified, error) {
 	return s.testProvider.Open(r)
 }
 
-// brokenProvider breaks its contract: its error is no rejection.
-type brokenProvider struct{ testProvider }
-
-func (brokenProvider) Open(*hookonce.Request) (*hookonce.Verified, error) {
-	return nil, errors.New("surprise")
+// failingProvider cannot tell whether a request is authentic.
+type failingProvider struct {
+	testProvider
+	err error
 }
+
+func (p failingProvider) Open(*hookonce.Request) (*hookonce.Verified, error) { return nil, p.err }
 
 // gather returns the values of a counter by its label values, joined in the order of their names.
 func gather(t *testing.T, g *gate, name string) map[string]float64 {

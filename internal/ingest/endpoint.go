@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -17,6 +18,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/tracing"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // endpoint serves one source.
@@ -118,7 +120,7 @@ func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, trace *
 		Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: raw, Now: now, Lazy: true,
 	})
 	if err != nil {
-		return a, err
+		return a, judged(r.Context(), err)
 	}
 	held.verified()
 	if delivery.Handshake != nil && hop != nil {
@@ -136,6 +138,17 @@ func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, trace *
 		e.log.unreadable(r.Context(), delivery.Unreadable)
 	}
 	return e.accept(&arrival{Request: r, raw: raw, delivery: delivery, trace: trace, now: now, hop: hop})
+}
+
+// judged returns what an error of the provider stands for. Whoever names a key that cannot be fetched causes one that is no
+// rejection, whether he is the sender or not: that is no failure of ours. That all secrets have ended is one.
+func judged(ctx context.Context, err error) error {
+	var reject *hookonce.RejectError
+	ended := ctx.Err()
+	if errors.As(err, &reject) || errors.Is(err, spec.ErrNoSecret) || ended != nil && errors.Is(err, ended) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUndecided, err)
 }
 
 // admit decides whether to look at a request at all.

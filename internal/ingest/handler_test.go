@@ -1,7 +1,10 @@
 package ingest_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +14,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 func TestAnswers(t *testing.T) {
@@ -202,9 +206,34 @@ func TestOurFaultIs503(t *testing.T) {
 		w := g.send("billing", `{"id":"a"}`)
 		wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), 503, "panic")
 	})
-	t.Run("an error of the provider that is no rejection", func(t *testing.T) {
-		g := newGate(t, func(o *ingest.Options) { o.Sources[0].Provider = brokenProvider{} })
-		w := g.send("billing", `{"id":"a"}`)
-		wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), 503, "internal")
-	})
+	// That it cannot be told whether a request is authentic may be a stranger's doing; that the secrets have ended is ours.
+	for name, c := range map[string]struct {
+		err           error
+		reason, level string
+	}{
+		"a key that cannot be fetched":     {errors.New("the sender's key \"kid\" is not there"), "undecided", "WARN"},
+		"a key that is not there in time":  {fmt.Errorf("fetching: %w", context.DeadlineExceeded), "undecided", "WARN"},
+		"a sender whose secrets all ended": {fmt.Errorf("verify 1: %w", spec.ErrNoSecret), "internal", "ERROR"},
+		"one that is not authentic":        {&hookonce.RejectError{Reason: hookonce.ReasonSignatureMissing}, "signature_missing", "WARN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var buffer bytes.Buffer
+			g := newGate(t, func(o *ingest.Options) {
+				logged(&buffer)(o)
+				o.Sources[0].Provider = failingProvider{err: c.err}
+			})
+			w := g.send("billing", `{"id":"a"}`)
+			status := 503
+			if c.reason == "signature_missing" {
+				status = 401
+			}
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), status, c.reason)
+			if after := w.Header().Get("Retry-After"); (after != "") != (status == 503) {
+				t.Errorf("Retry-After %q", after)
+			}
+			if l := lines(t, &buffer); len(l) != 1 || l[0]["level"] != c.level || l[0]["error"] == nil {
+				t.Errorf("it logs %v, want one line at %s", l, c.level)
+			}
+		})
+	}
 }

@@ -43,8 +43,11 @@ func (p *refusal) closing() *refusal {
 
 func (p *refusal) Error() string { return p.Reason }
 
-// ours reports whether the failure is our own. The status does not tell: it is what the provider retries.
-func (p *refusal) ours() bool { return p.Type == problem.Unavailable }
+// ours reports whether the failure is our own. The status does not tell: it is what the provider retries. What is undecided may
+// be a stranger's, who names a key that nobody has.
+func (p *refusal) ours() bool {
+	return p.Type == problem.Unavailable && p.Reason != hookonce.ReasonUndecided
+}
 
 // The sender's mistakes.
 var (
@@ -76,6 +79,7 @@ var (
 	errCellAway    = unavailable("cell_away", "The part of this service that the event belongs to does not answer.")
 	errCellRefused = unavailable("cell_refused", "The part of this service that the event belongs to could not take it.")
 	errCellMap     = unavailable("cell_map", "It is not settled at this moment where the event belongs.")
+	errUndecided   = unavailable(hookonce.ReasonUndecided, "It cannot be told now whether the request is authentic.")
 	errPanic       = unavailable("panic", "The request could not be handled.")
 	errUnspecified = unavailable("internal", "The request could not be handled.")
 )
@@ -121,7 +125,7 @@ func unverified(reason, detail string) *refusal {
 // allRefusals lists every refusal of a source, so that each has its counter before it first happens.
 func allRefusals() []*refusal {
 	all := []*refusal{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errNotAllowed,
-		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errLoop, errUnanswered, errCellAway, errCellRefused, errCellMap, errPanic, errUnspecified, errUnverified}
+		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errLoop, errUnanswered, errCellAway, errCellRefused, errCellMap, errUndecided, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)
 	}

@@ -85,10 +85,11 @@ func (c *counts) last(r row) (at time.Time) {
 // cellMap is why requests are refused that come while the map of cells changes.
 const cellMap = "cell_map"
 
-// Why requests are not acknowledged: for a fault of ours, and because they are not authentic.
+// Why requests are not acknowledged: for a fault of ours, and because they are not authentic, or nobody can tell: anybody can name
+// a key that nobody has.
 var (
 	oursReasons       = []string{"queue_full", "store", "timeout", "row_refused", "cell_away", "cell_refused", cellMap, "panic", "internal"}
-	unverifiedReasons = []string{"signature_missing", "signature_malformed", "signature_mismatch", "timestamp_missing", "timestamp_old", "timestamp_future", "unverified"}
+	unverifiedReasons = []string{"signature_missing", "signature_malformed", "signature_mismatch", "timestamp_missing", "timestamp_old", "timestamp_future", "unverified", "undecided"}
 )
 
 func (c *counts) intake(source string, minutes, skip int) Intake {

@@ -478,6 +478,20 @@ func TestRefusalsForTheMapOfCells(t *testing.T) {
 	}
 }
 
+// What a stranger can cause is no fault of ours: he names a key that nobody has.
+func TestRefusalsThatStrangersCause(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	for reason, ours := range map[string]bool{"undecided": false, "unverified": false, "signature_mismatch": false, "internal": true, "timeout": true} {
+		v := newOverview(&store{})
+		o := SourceState{Name: "orders"}
+		v.drawSource(&o, newCounts(now, []tally.Point{{Minute: now, Source: "orders", What: tally.Rejected(reason), N: 7}}, nil), nil, now)
+		v.Close()
+		if (o.Five.Ours == 7) != ours || (o.Five.Unverified[reason] == 7) == ours {
+			t.Errorf("%s: %+v", reason, o.Five)
+		}
+	}
+}
+
 // Since when a source is silent, and since when what it sends fails, is the same when the minutes that say so are not counted any
 // more, for as long as it is configured.
 func TestSilenceKeepsItsBeginning(t *testing.T) {

@@ -119,7 +119,7 @@ type Intake struct {
 	Missing    int64            `json:"missing" doc:"Events of the sender's list that never arrived."`
 	Recovered  int64            `json:"recovered" doc:"Those that were stored from the list, or asked for again."`
 	Ours       int64            `json:"refused_by_us" doc:"Requests that were answered 503 for a fault of ours. In five_minutes those for cell_map count if there were some in the five minutes before as well."`
-	Unverified map[string]int64 `json:"unverified,omitempty" doc:"Requests that are not authentic, by reason."`
+	Unverified map[string]int64 `json:"unverified,omitempty" doc:"Requests that are not authentic, or of which that cannot be told (undecided), by reason."`
 }
 
 // Failed counts the requests that are not authentic.
