@@ -71,13 +71,13 @@ func TestRules(t *testing.T) {
 			o.Latest = overview.Intake{Received: of, Unverified: map[string]int64{reason: failed}}
 		})
 	}
-	// flooded has nothing but forged requests since the minute after its last authentic one. So many of those came in the hour
-	// before, and so many are missing, by what was learned in so many days.
-	flooded := func(last time.Duration, verified int64, missing, days float64) func(*snapshot) {
+	// flooded has nothing but forged requests since the minute after its last authentic one. In so many minutes of the hour some
+	// came, and so much is missing, by what was learned in so many days.
+	flooded := func(last time.Duration, active int64, missing, days float64) func(*snapshot) {
 		return source(func(o *overview.SourceState) {
 			o.LastVerified, o.FailedSince = ago(last), ago(last-time.Minute)
 			o.Latest = overview.Intake{Received: 100, Unverified: map[string]int64{"signature_mismatch": 100}}
-			o.Hour.Verified, o.Silence = verified, overview.Silence{Missing: missing, Days: days}
+			o.Hour.Active, o.Silence = active, overview.Silence{Missing: missing, Days: days}
 		})
 	}
 	backlog := func(age time.Duration) func(*snapshot) {
@@ -181,10 +181,10 @@ func TestRules(t *testing.T) {
 			o.LastVerified, o.FailedSince = ago(time.Hour), ago(time.Hour)
 			o.Latest = overview.Intake{Received: 20, Unverified: map[string]int64{"signature_mismatch": 20}}
 		}), "orders", "reload"},
-		{secretRotated, Page, flooded(2*time.Minute, 300, 0, 0), flooded(2*time.Minute, 299, 0, 0), "orders", "reload"},
-		{secretRotated, Page, flooded(3*time.Minute, 150, 0, 1), flooded(3*time.Minute-time.Second, 299, 0, 0), "orders", "reload"},
-		{secretRotated, Page, flooded(time.Hour, 0, 5, 28), flooded(time.Hour, 0, 4.9, 28), "orders", "reload"},
-		{secretRotated, Page, flooded(time.Hour, 0, 0, 2.9), flooded(time.Hour, 0, 0, 3), "orders", "reload"}, // of two days nothing is learned
+		{secretRotated, Page, flooded(4*time.Minute, 57, 0, 0), flooded(4*time.Minute, 56, 0, 0), "orders", "reload"},
+		{secretRotated, Page, flooded(4*time.Minute, 57, 0, 1), flooded(4*time.Minute-time.Second, 57, 0, 0), "orders", "reload"},
+		{secretRotated, Page, flooded(time.Hour, 0, 8, 28), flooded(time.Hour, 0, 7.9, 28), "orders", "reload"},
+		{secretRotated, Page, flooded(time.Hour, 0, 0, 2.9), flooded(time.Minute, 61, 0, 0), "orders", "reload"}, // of two days nothing is learned
 		{secretRotated, Page, unverified("undecided", 18, 20), unverified("undecided", 17, 20),
 			"No request to orders can be checked since 2026-11-22 11:59:00Z (undecided): the keys of its sender cannot be fetched.", "hookonce refusals orders"},
 		{clockOff, Page, unverified("timestamp_old", 20, 20), unverified("timestamp_old", 17, 20), "ahead", "timedatectl"},

@@ -97,7 +97,7 @@ var rules = []Rule{
 	{Name: storeSlow, When: "a commit takes as many milliseconds on average", Severity: Page, For: 2 * time.Minute, Threshold: slowCommit, Unit: Number, find: ofStore(findStoreSlow)},
 	{Name: storeUnread, When: "the store does not answer a question, so that what goes by it is not known", Severity: Ticket, For: time.Minute, find: ofStore(findStoreUnread)},
 	{Name: cellAway, When: "another cell does not answer, or has another map; a ticket if it owns no keys and is asked for none", Severity: Page, For: time.Minute, find: findCellAway},
-	{Name: secretRotated, When: "nearly all of the last 20 requests to a source are not authentic, none was since, and five that usually come by then are missing, where it is known what does", Severity: Page, find: ofSources(findSecretRotated)},
+	{Name: secretRotated, When: "nearly all of the last 20 requests to a source are not authentic, and none was since, for longer than it usually pauses", Severity: Page, find: ofSources(findSecretRotated)},
 	{Name: clockOff, When: "the same, because of the times in them", Severity: Page, find: ofSources(findClockOff)},
 	{Name: failing, When: "the breaker says that a destination is ill", Severity: Page, For: time.Minute, find: ofDestinations(findFailing)},
 	{Name: blocked, When: "events of a resource wait for one that fails", Severity: Ticket, For: 5 * time.Minute, find: ofDestinations(findBlocked)},

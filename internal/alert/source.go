@@ -13,7 +13,7 @@ import (
 const (
 	latestRequests = 20  // that many tell a secret from a stranger
 	mostFail       = 0.9 // of them
-	leastMissing   = 5   // authentic ones: that none of so many came is chance once in 150 times
+	leastMissing   = 8   // authentic ones: that none of so many came is chance once in 3000 pauses
 )
 
 // broken returns, as a share of what it takes, how near a source is to that nearly all of its latest requests fail, and none
@@ -33,12 +33,14 @@ func broken(at time.Time, o *overview.SourceState) (is float64, early, old int64
 	return is, o.Latest.Unverified["timestamp_future"], o.Latest.Unverified["timestamp_old"]
 }
 
-// missing returns how many authentic requests usually come in the time since the last one, by the pace of the last hour or by
-// what is learned of weeks, whichever has more; and whether either is known.
+// missing returns how much that is authentic usually comes in the time since it last did, by the last hour or by what is learned of
+// weeks, whichever has more; and whether either is known. What comes at once counts as one: senders of clumps pause for long.
 func missing(at time.Time, o *overview.SourceState) (n float64, known bool) {
-	if o.Hour.Verified > 0 {
-		whole := int64(at.Sub(o.LastVerified)/time.Minute) - 1 // the last one came at any time of its minute
-		n, known = float64(o.Hour.Verified)/60*float64(whole), true
+	if o.Hour.Active > 0 {
+		whole := int64(at.Sub(o.LastVerified)/time.Minute) - 1 // it came at any time of its minute
+		if n, known = 0, true; whole > 0 {
+			n = float64(whole) * -math.Log(1-float64(o.Hour.Active)/61) // of 60 minutes and the one that has begun
+		}
 	}
 	if o.Silence.Known() {
 		n, known = max(n, o.Silence.Missing), true

@@ -114,6 +114,9 @@ func (s *month) over(minutes, skip int) (in overview.Intake, out overview.Outcom
 		n := &s.past[(s.m-i)%len(s.past)]
 		in.Accepted, in.Reseen, in.Conflicts, in.Ours, in.Copies = in.Accepted+n.events, in.Reseen+n.again, in.Conflicts+n.conflicts, in.Ours+n.ours, in.Copies+n.again+n.copies
 		in.Verified, in.Received = in.Verified+n.verified, in.Received+n.verified+n.unverified
+		if n.verified > 0 {
+			in.Active++
+		}
 		unverified += n.unverified
 		out.First, out.FirstFailed, out.Dead, out.Done = out.First+n.first, out.FirstFailed+n.failed, out.Dead+n.dead, out.Done+n.first-n.failed
 	}
@@ -179,7 +182,8 @@ var planted = []struct {
 	{"first_attempts_fail", "every second first attempt fails", func(_ *month, _ int, now *minute) { now.failed = (now.first + 1) / 2 }, [3]int{120, 30, 10}},
 	{"secret_rotated", "the sender has a new secret", func(_ *month, _ int, now *minute) {
 		*now = minute{unverified: now.verified}
-	}, [3]int{0, 60, 2}},
+	}, [3]int{0, 60, 5}},
+	{"secret_rotated", "a hundred requests a minute are forged beside genuine ones", func(_ *month, _ int, now *minute) { now.unverified += 100 }, [3]int{0, 0, 0}},
 	{"conflict", "one key comes with other content", func(_ *month, i int, now *minute) {
 		if i == 0 {
 			now.conflicts = 1
@@ -242,13 +246,16 @@ func (s *month) plant(rule, what string, within int, begin func(*month, int, *mi
 	first, after := s.m, 0
 	since := began.Add(time.Duration(first) * time.Minute)
 	s.fault = func(now *minute) { begin(s, s.m-first, now) }
-	for after == 0 && s.m-first < max(within, 1)+2 {
+	for after == 0 && s.m-first < max(within, 60)+2 {
 		if s.step(); s.fired(since)[rule] > 0 {
 			after = s.m - first
 		}
 	}
 	s.fault, s.dead, s.oldest = nil, 0, nil
 	s.Logf("%s (%s): after %d minutes", rule, what, after)
+	if within == 0 && after > 0 {
+		s.Errorf("%s: %s fires after %d minutes", rule, what, after)
+	}
 	if within > 0 && (after == 0 || after > within) {
 		s.Errorf("%s: %s is found after %d minutes, want at most %d", rule, what, after, within)
 	}

@@ -70,6 +70,18 @@ func (c *counts) sum(r row, minutes, skip int) (n int64) {
 	return n
 }
 
+// active counts the minutes, of those that sum adds up, in which there was something.
+func (c *counts) active(r row, minutes, skip int) (n int64) {
+	if all := c.rows[r]; all != nil {
+		for _, m := range all[max(0, span-1-skip-minutes) : span-skip] {
+			if m > 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // last returns the last minute in which something was counted.
 func (c *counts) last(r row) (at time.Time) {
 	if all := c.rows[r]; all != nil {
@@ -97,7 +109,7 @@ func (c *counts) intake(source string, minutes, skip int) Intake {
 	in := Intake{
 		Received: of(tally.Received), Verified: of(tally.Verified), Accepted: of(tally.Accepted), Copies: of(tally.Copies),
 		Reseen: of(tally.Reseen), Conflicts: of(tally.Conflicts), Unkeyed: of(tally.Unkeyed), Missing: of(tally.Missing), Recovered: of(tally.Recovered),
-		Unverified: map[string]int64{},
+		Active: c.active(row{source, "", tally.Verified}, minutes, skip), Unverified: map[string]int64{},
 	}
 	for _, reason := range oursReasons {
 		in.Ours += of(tally.Rejected(reason))

@@ -561,8 +561,8 @@ func TestFailuresSinceTheLastAuthenticRequest(t *testing.T) {
 		o := SourceState{Name: "orders"}
 		v.drawSource(&o, newCounts(now, points, nil), nil, now)
 		v.Close()
-		if !o.FailedSince.Equal(c.since) {
-			t.Errorf("%s: failed since %v, want %v", name, o.FailedSince, c.since)
+		if !o.FailedSince.Equal(c.since) || o.Hour.Active != int64(len(c.verified)) {
+			t.Errorf("%s: failed since %v, want %v; active in %d minutes, want %d", name, o.FailedSince, c.since, o.Hour.Active, len(c.verified))
 		}
 	}
 }

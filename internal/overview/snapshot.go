@@ -111,6 +111,7 @@ type Trouble struct {
 type Intake struct {
 	Received   int64            `json:"received"`
 	Verified   int64            `json:"verified"`
+	Active     int64            `json:"active_minutes" doc:"Minutes in which something authentic came."`
 	Accepted   int64            `json:"accepted"`
 	Copies     int64            `json:"copies"`
 	Reseen     int64            `json:"reseen" doc:"Events that came again."`
