@@ -120,7 +120,7 @@ func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, trace *
 		Method: r.Method, URL: SeenURL(r), Header: r.Header, Body: raw, Now: now, Lazy: true,
 	})
 	if err != nil {
-		return a, judged(r.Context(), err)
+		return a, judged(err)
 	}
 	held.verified()
 	if delivery.Handshake != nil && hop != nil {
@@ -142,10 +142,9 @@ func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, trace *
 
 // judged returns what an error of the provider stands for. Whoever names a key that cannot be fetched causes one that is no
 // rejection, whether he is the sender or not: that is no failure of ours. That all secrets have ended is one.
-func judged(ctx context.Context, err error) error {
+func judged(err error) error {
 	var reject *hookonce.RejectError
-	ended := ctx.Err()
-	if errors.As(err, &reject) || errors.Is(err, spec.ErrNoSecret) || ended != nil && errors.Is(err, ended) {
+	if errors.As(err, &reject) || errors.Is(err, spec.ErrNoSecret) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errUndecided, err)
