@@ -28,6 +28,9 @@ var (
 	ErrStale = errors.New("hookonce: the claim was taken over by another worker")
 	// ErrNotFound says that no claim exists under that reference.
 	ErrNotFound = errors.New("hookonce: no such claim")
+	// ErrNoSecret is wrapped by errors of [Provider.Open] and Sign where every secret is before its from or past its until. It is
+	// no rejection, and nothing that passes by itself: a secret that was not renewed is a fault of this side.
+	ErrNoSecret = errors.New("hookonce: no secret is valid at this time: every one is before its from or past its until; add the current one")
 	// ErrUnknownOutcome says that the connection was lost while a commit was under way. The work may
 	// or may not be durable: answer 503, and let the sender's retry read the truth.
 	ErrUnknownOutcome = errors.New("hookonce: the outcome of the commit is unknown")

@@ -18,7 +18,6 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/tracing"
-	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // endpoint serves one source.
@@ -144,7 +143,7 @@ func (e *endpoint) take(r *http.Request, raw []byte, held *requestState, trace *
 // rejection, whether he is the sender or not: that is no failure of ours. That all secrets have ended is one.
 func judged(err error) error {
 	var reject *hookonce.RejectError
-	if errors.As(err, &reject) || errors.Is(err, spec.ErrNoSecret) {
+	if errors.As(err, &reject) || errors.Is(err, hookonce.ErrNoSecret) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errUndecided, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
-	"github.com/hookonce/hookonce/provider/spec"
 )
 
 func TestAnswers(t *testing.T) {
@@ -213,7 +212,7 @@ func TestOurFaultIs503(t *testing.T) {
 	}{
 		"a key that cannot be fetched":     {errors.New("the sender's key \"kid\" is not there"), "undecided", "WARN"},
 		"a key that is not there in time":  {fmt.Errorf("fetching: %w", context.DeadlineExceeded), "undecided", "WARN"},
-		"a sender whose secrets all ended": {fmt.Errorf("verify 1: %w", spec.ErrNoSecret), "internal", "ERROR"},
+		"a sender whose secrets all ended": {fmt.Errorf("verify 1: %w", hookonce.ErrNoSecret), "internal", "ERROR"},
 		"one that is not authentic":        {&hookonce.RejectError{Reason: hookonce.ReasonSignatureMissing}, "signature_missing", "WARN"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ var errPrivateKey = errors.New("the sender signs with a private key that only it
 // an old timestamp is reported only for a request that is genuine otherwise.
 func (v *verifier) check(r *reading) (p proof, err error) {
 	if !v.matcher.active(r.req.Now) {
-		return p, ErrNoSecret
+		return p, hookonce.ErrNoSecret
 	}
 	line := ""
 	if v.kind != Code {
@@ -269,7 +269,7 @@ func (v *verifier) fresh(now, at time.Time) error {
 func rank(err error) int {
 	var rej *hookonce.RejectError
 	switch {
-	case errors.Is(err, ErrNoSecret):
+	case errors.Is(err, hookonce.ErrNoSecret):
 		return 0
 	case !errors.As(err, &rej):
 		return 3

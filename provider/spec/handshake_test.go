@@ -215,7 +215,7 @@ func TestHashedChallenges(t *testing.T) {
 func TestNoCodeWithoutASecret(t *testing.T) {
 	s := greeting(answering(HMAC))
 	p := build1(t, s, Settings{Secrets: []Secret{{Text: "old", Until: now}}, Handshakes: true})
-	if d, err := p.Open(asks("GET", "c=abc")); !errors.Is(err, ErrNoSecret) || errors.Is(err, hookonce.ErrUnverified) {
+	if d, err := p.Open(asks("GET", "c=abc")); !errors.Is(err, hookonce.ErrNoSecret) || errors.Is(err, hookonce.ErrUnverified) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	p = build1(t, s, Settings{Secrets: []Secret{{Text: "old", Until: now}, {Text: "new"}}, Handshakes: true})
@@ -322,10 +322,10 @@ func TestCode(t *testing.T) {
 	}
 	late := signedAs("c({})", "{}")
 	p = build1(t, s, Settings{Secrets: []Secret{{Text: "c", Until: now.Add(-time.Hour)}}})
-	if _, err := p.Open(late); !errors.Is(err, ErrNoSecret) {
+	if _, err := p.Open(late); !errors.Is(err, hookonce.ErrNoSecret) {
 		t.Error(err)
 	}
-	if err := p.Sign(late); !errors.Is(err, ErrNoSecret) {
+	if err := p.Sign(late); !errors.Is(err, hookonce.ErrNoSecret) {
 		t.Error(err)
 	}
 	s.Verify[0].Scheme = muteScheme{}

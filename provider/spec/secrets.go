@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hookonce/hookonce"
 )
 
 // keyed is a set of compiled secrets.
@@ -55,10 +57,6 @@ func (set keyed[K]) active(now time.Time) bool {
 	return err == nil
 }
 
-// ErrNoSecret is wrapped by the errors of [Provider.Open] where no secret is valid any more, or yet. It is not a rejection, and
-// nothing that passes by itself: a secret that we did not renew is our fault.
-var ErrNoSecret = errors.New("no secret is valid at this time: every one is before its from or past its until; add the current one")
-
 // firstValid stands for the first secret that is valid.
 const firstValid = 0
 
@@ -69,7 +67,7 @@ func (set keyed[K]) pick(now time.Time, number int) (key K, err error) {
 			return set[i].key, nil
 		}
 	}
-	return key, ErrNoSecret
+	return key, hookonce.ErrNoSecret
 }
 
 // knows reports whether there is a key with that number.

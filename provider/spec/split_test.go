@@ -138,7 +138,7 @@ func TestSecretsHaveTheirTime(t *testing.T) {
 	}
 	late := request(t, build1(t, plain(), Settings{Secrets: Secrets("new")}), "{}")
 	late.Now = now.Add(time.Hour)
-	if _, err := p.Open(late); !errors.Is(err, ErrNoSecret) || errors.Is(err, hookonce.ErrUnverified) {
+	if _, err := p.Open(late); !errors.Is(err, hookonce.ErrNoSecret) || errors.Is(err, hookonce.ErrUnverified) {
 		t.Error("that no secret is valid is our fault, not the sender's:", err)
 	}
 }
