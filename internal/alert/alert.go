@@ -214,7 +214,7 @@ func explain(all []Alert) {
 		case silent, neverArrived:
 			a.Cause = cmp.Or(at(secretRotated, a.Subject), at(clockOff, a.Subject), at(sendersRefused, ""))
 		case cameAgain, oneAgain:
-			a.Cause = cmp.Or(at(sendersRefused, ""), at(conflict, a.Subject))
+			a.Cause = cmp.Or(at(sendersRefused, ""), at(conflict, a.Subject), cell) // what one cell keeps from a try comes again here
 			if a.Rule == oneAgain && a.Cause == "" {
 				a.Cause = at(cameAgain, a.Subject)
 			}

@@ -77,7 +77,7 @@ func TestRules(t *testing.T) {
 		return source(func(o *overview.SourceState) {
 			o.LastVerified, o.FailedSince = ago(last), ago(last-time.Minute)
 			o.Latest = overview.Intake{Received: 100, Unverified: map[string]int64{"signature_mismatch": 100}}
-			o.Hour.Active, o.Silence = active, overview.Silence{Missing: missing, Days: days}
+			o.Hour.Active, o.Silence = active, overview.Silence{Missing: missing, Days: days, Daily: leastMissing}
 		})
 	}
 	backlog := func(age time.Duration) func(*snapshot) {
@@ -185,6 +185,11 @@ func TestRules(t *testing.T) {
 		{secretRotated, Page, flooded(4*time.Minute, 57, 0, 1), flooded(4*time.Minute-time.Second, 57, 0, 0), "orders", "reload"},
 		{secretRotated, Page, flooded(time.Hour, 0, 8, 28), flooded(time.Hour, 0, 7.9, 28), "orders", "reload"},
 		{secretRotated, Page, flooded(time.Hour, 0, 0, 2.9), flooded(time.Minute, 61, 0, 0), "orders", "reload"}, // of two days nothing is learned
+		{secretRotated, Page, func(s *snapshot) {
+			flooded(time.Hour, 0, 0, 28)(s)
+			s.Sources[0].Silence.Daily = leastMissing - 0.1
+		},
+			flooded(time.Hour, 0, 0, 28), "orders", "reload"}, // whoever is heard once a night is never missing
 		{secretRotated, Page, unverified("undecided", 18, 20), unverified("undecided", 17, 20),
 			"No request to orders can be checked since 2026-11-22 11:59:00Z (undecided): the keys of its sender cannot be fetched.", "hookonce refusals orders"},
 		{clockOff, Page, unverified("timestamp_old", 20, 20), unverified("timestamp_old", 17, 20), "ahead", "timedatectl"},
@@ -194,6 +199,10 @@ func TestRules(t *testing.T) {
 		}), source(func(o *overview.SourceState) {
 			o.Hour = overview.Intake{Verified: 100, Unverified: map[string]int64{"signature_missing": 19}}
 		}), "not authentic", "refusals orders"},
+		{probing, Info, source(func(o *overview.SourceState) {
+			o.Hour = overview.Intake{Unverified: map[string]int64{"signature_missing": 20}}
+		}),
+			unverified("signature_mismatch", 20, 20), "beside 0", "refusals orders"},
 		{failing, Page, destination(func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "ill", Error: "500"} }),
 			destination(func(d *overview.DestinationState) { d.Health = &fleet.Health{State: "recovering"} }), "500", "--state failed"},
 		{failing, Page, lately(unfound, broken, illBy("status 503")), func(*snapshot) {}, "ledger has been failing since 0001-01-01 00:00:00Z: status 503;", "--state failed"},

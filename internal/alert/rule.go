@@ -123,7 +123,7 @@ var rules = []Rule{
 	{Name: partitionsEnd, When: "the last partition ends sooner", Severity: Ticket, Threshold: partitionGap.Seconds(), Unit: Seconds, find: ofStore(findPartitionsEnd)},
 	{Name: storeFull, When: "the disk is full in fewer days, as the store grew in the last seven", Severity: Ticket, For: 10 * time.Minute, Threshold: fullSoon, Unit: Number, find: ofStore(findStoreFull)},
 	{Name: oneAgain, When: "one event came so many times in an hour", Severity: Info, Threshold: manyCopies, Unit: Number, find: ofSources(findOneAgain)},
-	{Name: probing, When: "so many requests in an hour are not authentic, beside some that are", Severity: Info, Threshold: latestRequests, Unit: Number, find: ofSources(findProbing)},
+	{Name: probing, When: "so many requests in an hour are not authentic, beside those that are", Severity: Info, Threshold: latestRequests, Unit: Number, find: ofSources(findProbing)},
 	{Name: secretUnused, When: "one of several secrets verified nothing for seven days, while another one did", Severity: Info, find: ofSources(findSecretUnused)},
 }
 

@@ -34,7 +34,9 @@ func broken(at time.Time, o *overview.SourceState) (is float64, early, old int64
 }
 
 // missing returns how much that is authentic usually comes in the time since it last did, by the last hour or by what is learned of
-// weeks, whichever has more; and whether either is known. What comes at once counts as one: senders of clumps pause for long.
+// weeks, whichever has more; and whether either is known. What comes at once counts as one: senders of clumps pause for long. Of a
+// sender that is heard less than leastMissing times on a usual day, such as each night at another hour, or on Mondays, nothing is
+// ever missing, and it must not keep its new secret to itself by that.
 func missing(at time.Time, o *overview.SourceState) (n float64, known bool) {
 	if o.Hour.Active > 0 {
 		whole := int64(at.Sub(o.LastVerified)/time.Minute) - 1 // it came at any time of its minute
@@ -42,7 +44,7 @@ func missing(at time.Time, o *overview.SourceState) (n float64, known bool) {
 			n = float64(whole) * -math.Log(1-float64(o.Hour.Active)/61) // of 60 minutes and the one that has begun
 		}
 	}
-	if o.Silence.Known() {
+	if o.Silence.Known() && o.Silence.Daily >= leastMissing {
 		n, known = max(n, o.Silence.Missing), true
 	}
 	return n, known
@@ -95,7 +97,7 @@ func findClockOff(s *overview.Snapshot, o *overview.SourceState, _ float64) (gau
 func findProbing(s *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
 	failed := o.Hour.Failed()
 	g := gaugeOf(share(failed, at), "%d in an hour, beside %d that are authentic", failed, o.Hour.Verified)
-	if is, _, _ := broken(s.At, o); is >= 1 || o.Hour.Verified == 0 {
+	if is, _, _ := broken(s.At, o); is >= 1 {
 		g.share = 0
 	}
 	if g.share < 1 {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -107,6 +108,42 @@ func TestFormerOwnersSayWhatTheyHave(t *testing.T) {
 	}
 }
 
+// An event of which a former owner cannot be asked holds up no other event of its request: neither those that never moved, nor those
+// of other cells.
+func TestWhatCannotBeAskedForIsLeftOut(t *testing.T) {
+	t.Parallel()
+	maps := chain(t, [3]uint32{1, 1, 1}, [3]uint32{0, 1, 1})
+	all := joined(t, maps, map[string]*ledger{"a": {away: errors.New("the store is away")}, "b": {}, "c": {}})
+	var events []*hookonce.Event
+	own, others, moved := 0, 0, 0
+	for i := range 60 {
+		k := strconv.Itoa(i)
+		events = append(events, &hookonce.Event{Key: k})
+		switch before, now := maps.maps[0].Owner("s", k, ""), maps.maps[1].Owner("s", k, ""); {
+		case now == "c":
+			others++
+		case before == "a":
+			moved++
+		default:
+			own++
+		}
+	}
+	p, err := all["b"].Place(t.Context(), "s", slices.Values(events), nil, nil)
+	if err != nil || !errors.Is(p.Away(), ErrAway) || p.Here() != own || len(p.Elsewhere()) != 1 || p.Elsewhere()[0].Events() != others || own*others*moved == 0 {
+		t.Errorf("of %d own events, %d of another cell and %d that moved: %+v, %v", own, others, moved, p, err)
+	}
+	part := &Part{Cell: "b"}
+	for _, ev := range events {
+		if maps.maps[1].Owner("s", ev.Key, "") == "b" {
+			part.keys = append(part.keys, ev.Key)
+		}
+	}
+	p, err = all["b"].Place(t.Context(), "s", slices.Values(events), &Hop{From: "c", To: "b", Map: maps.ID(), Part: part.id()}, nil)
+	if err != nil || !errors.Is(p.Away(), ErrAway) || p.Here() != own || len(p.Elsewhere()) != 0 {
+		t.Errorf("handed on by another cell: %+v, %v", p, err)
+	}
+}
+
 // What is coalesced is on record under another key than its own: it is asked for under that one, and two cells name it by that one.
 func TestWhatIsCoalescedIsFound(t *testing.T) {
 	t.Parallel()
@@ -126,6 +163,13 @@ func TestWhatIsCoalescedIsFound(t *testing.T) {
 	former.keys = nil // the copy has ended it, or it was purged since a was asked
 	if p, err = all["a"].Place(t.Context(), "s", events, &Hop{From: "b", To: "a", Known: part.Known, Map: maps.ID(), Part: part.id()}, nil); !errors.Is(err, ErrMaps) {
 		t.Errorf("a, which has it on record no more, is handed it: %+v, %v", p, err)
+	}
+	two := slices.Values([]*hookonce.Event{{Key: "k", Coalesce: true}, {Key: "l"}})
+	if p, err = all["a"].Place(t.Context(), "s", two, &Hop{From: "b", To: "a", Known: true, Map: maps.ID(), Part: part.id()}, nil); !errors.Is(err, ErrMaps) {
+		t.Errorf("beside another event: %+v, %v", p, err)
+	}
+	if _, err = all["a"].Place(t.Context(), "s", events, &Hop{From: "b", To: "a", Known: true, Map: maps.ID(), Part: (&Part{keys: []string{"other"}}).id()}, nil); !errors.Is(err, ErrDisagree) {
+		t.Errorf("what a never sees in the request: %v", err)
 	}
 	if p, err := all["b"].Place(t.Context(), "s", events, nil, nil); err != nil || p.Here() != 1 {
 		t.Errorf("what a has no more is placed again: %+v, %v", p, err)

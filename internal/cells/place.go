@@ -9,8 +9,7 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -23,15 +22,17 @@ type Placement struct {
 	chain string
 	here  Part
 	other []*Part
-	where []int32  // of each event: here, elsewhere, skipped or settled
+	where []int32  // of each event: here, elsewhere, skipped, settled or unknown
 	keys  []string // of each event, under which it is on record
 	sizes []int64  // of the body of each event, in bytes
 	mine  []int32  // which events are accepted here, if there are several
+	away  error    // see Away
 	size  int64    // of the bodies of the events that are accepted here, in bytes
 }
 
 // Where an event of a request goes.
 const (
+	unknown   = -3 // a cell that may know it cannot be asked
 	settled   = -2 // it is on record here, by an earlier placing of the request
 	skipped   = -1 // it is another cell's, which whoever forwarded the request sees to
 	here      = 0
@@ -115,6 +116,10 @@ func (p *Placement) count() {
 	}
 }
 
+// Away is why some events can be accepted nowhere now, and are left out: a cell that may know them cannot be asked. Nil: there
+// are none.
+func (p *Placement) Away() error { return p.away }
+
 // Select returns the verified request with those events alone that are accepted here.
 func (p *Placement) Select(d *hookonce.Verified) *hookonce.Verified {
 	if p.Here() == len(p.where) {
@@ -161,8 +166,9 @@ type moved struct {
 // are on record here already, because the request was placed before and maps changed meanwhile, stand in done, by their numbers,
 // and are left out: without a key they could not be recognised. Nil: none is.
 //
-// The owner by the newest map asks for what it would accept as new and another cell may know. Errors: [ErrMaps], after which
-// the events are to be placed again, [ErrAway], [RefusedError], [ErrDisagree], [ErrNoMap] and what the store says.
+// The owner by the newest map asks for what it would accept as new and another cell may know. What it cannot ask for is left out
+// where there are other events, see [Placement.Away]. Errors: [ErrMaps], after which the events are to be placed again, [ErrAway],
+// [RefusedError], [ErrDisagree], [ErrNoMap] and what the store says.
 func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hookonce.Event], hop *Hop, done []bool) (*Placement, error) {
 	s := c.state.Load()
 	newest := s.chain.Newest()
@@ -180,8 +186,11 @@ func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hooko
 	if err := t.settle(ctx); err != nil {
 		return nil, err
 	}
+	if t.away != nil && t.Here() == 0 && len(t.other) == 0 {
+		return nil, t.away
+	}
 	if meant := t.meant(); hop != nil && hop.Part != meant.id() {
-		if hop.Known { // what was on record here when the other cell asked has been purged, or has given its key up
+		if hop.Known && t.forgotten() {
 			return nil, ErrMaps
 		}
 		return nil, fmt.Errorf("%w: cell %s sees %s here, and this cell sees %s", ErrDisagree, hop.From, hop.Part, meant.id())
@@ -272,6 +281,18 @@ func (t *placing) meant() *Part {
 	return p
 }
 
+// forgotten reports whether the other cell may mean events that were on record here when it asked, and have been purged since, or
+// have given their keys up: it has to ask again.
+func (t *placing) forgotten() bool {
+	all := new(Part)
+	for _, m := range t.open {
+		all.keys = append(all.keys, m.key)
+	}
+	var meant int
+	_, err := fmt.Sscan(t.hop.Part, &meant) // see id
+	return err == nil && (meant < len(all.keys) || t.hop.Part == all.id())
+}
+
 // ask looks for keys that may be on record here, and then for those that are not at the cells that owned them.
 func (t *placing) ask(ctx context.Context) error {
 	local, err := known(ctx, t.opt.Known, t.source, t.open)
@@ -294,29 +315,37 @@ func (t *placing) ask(ctx context.Context) error {
 			}
 		}
 	}
-	found := map[string]map[string]bool{}
-	for f := range questions {
-		found[f] = map[string]bool{}
+	type finding struct {
+		keys map[string]bool
+		err  error
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	found := map[string]*finding{}
+	for f := range questions {
+		found[f] = new(finding)
+	}
+	var group sync.WaitGroup
 	for f, of := range questions {
-		group.Go(func() error {
-			there, err := known(ctx, func(ctx context.Context, source string, keys []string) (map[string]journal.Known, error) {
+		group.Go(func() {
+			found[f].keys, found[f].err = known(ctx, func(ctx context.Context, source string, keys []string) (map[string]journal.Known, error) {
 				return t.askCell(ctx, t.state, f, source, keys)
 			}, t.source, of)
-			for k := range there {
-				found[f][k] = true
-			}
-			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return err
+	group.Wait()
+	for f, of := range questions {
+		if errors.Is(found[f].err, ErrMaps) {
+			return found[f].err
+		}
+		for _, m := range of {
+			if found[f].keys[m.key] && t.where[m.at] == here {
+				t.where[m.at] = t.part(f, true)
+			}
+		}
 	}
 	for f, of := range questions {
 		for _, m := range of {
-			if found[f][m.key] && t.where[m.at] == here {
-				t.where[m.at] = t.part(f, true)
+			if found[f].err != nil && t.where[m.at] == here {
+				t.where[m.at], t.away = unknown, found[f].err
 			}
 		}
 	}

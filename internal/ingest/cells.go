@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -33,7 +34,7 @@ func (e *endpoint) acceptPlaced(in *arrival) (a answer, err error) {
 			if err := e.cells.Refresh(ctx); err != nil {
 				return a, fmt.Errorf("%w: %w", journal.ErrUnavailable, err)
 			}
-		case !errors.Is(err, cells.ErrMaps) || in.hop != nil && !e.cells.Has(ctx, in.hop):
+		case !errors.Is(err, cells.ErrMaps) || in.hop != nil && (in.hop.Known || !e.cells.Has(ctx, in.hop)): // who has to ask again
 			return a, err
 		}
 	}
@@ -60,6 +61,8 @@ func (e *endpoint) acceptIn(ctx context.Context, in *arrival) (answer, error) {
 	}
 	others := p.Elsewhere()
 	switch {
+	case p.Away() != nil:
+		return e.acceptDivided(ctx, in, p)
 	case len(others) == 0:
 		return e.acceptHere(in, p.Select(in.delivery), p)
 	case len(others) == 1 && p.Here() == 0 && in.settled == nil:
@@ -86,7 +89,7 @@ func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Plac
 			return err
 		})
 	}
-	failed := group.Wait()
+	failed := cmp.Or(group.Wait(), p.Away())
 	if failed != nil {
 		p = p.Keyed()
 	}

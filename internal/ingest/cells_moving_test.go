@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,7 @@ import (
 // maps is the side of a store that keeps maps of cells.
 type maps struct {
 	journal.CellKeeper
+	known  map[string]journal.Known // on record in the cell
 	mu     sync.Mutex
 	record journal.CellRecord
 }
@@ -118,13 +120,14 @@ type owner struct {
 	server *callmux.Server
 	before func()        // it answers; nil: nothing is
 	say    func() []byte // nil: what it was made with
+	known  string        // what it answers when it is asked for keys; "": that it has none
 }
 
 func newOwner(t *testing.T, answer []byte) *owner {
 	o := new(owner)
 	o.server = callmux.NewServer(func(_ context.Context, _ time.Duration, said []byte) []byte {
 		if said[0] == 'k' {
-			return []byte("a{}")
+			return []byte(cmp.Or(o.known, "a{}"))
 		}
 		if o.before != nil {
 			o.before()
@@ -149,7 +152,7 @@ func (m *maps) cell(t *testing.T, number int64, peers http.RoundTripper, all ...
 	t.Helper()
 	c, err := cells.Open(context.Background(), cells.Options{
 		Self: "a", Store: m, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Peers: peers,
-		Known:      func(context.Context, string, []string) (map[string]journal.Known, error) { return nil, nil },
+		Known:      func(context.Context, string, []string) (map[string]journal.Known, error) { return m.known, nil },
 		Remembered: func(string) time.Duration { return time.Hour },
 		Configured: cells.Configured{Number: number, Cells: all, Sources: []string{"billing"}},
 	})
@@ -250,6 +253,29 @@ func TestACellHoldsUpItsOwnEventsAlone(t *testing.T) {
 	}
 }
 
+// Nothing is acknowledged of a request with an event of which a former owner cannot be asked. The others are stored, and known when
+// the sender comes again.
+func TestWhatCannotBeAskedForIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	m := &maps{known: map[string]journal.Known{"evt_1": {}, "evt_3": {}}} // and the other ones may be on record in b
+	former := newOwner(t, nil)
+	former.known = "ethe store does not answer"
+	m.cell(t, 1, nil, cells.Cell{Name: "a", URL: "https://a"}, cells.Cell{Name: "b", URL: "https://b", Weight: 1})
+	c := m.cell(t, 2, former, cells.Cell{Name: "a", URL: "https://a", Weight: 1}, cells.Cell{Name: "b", URL: "https://b"})
+	for body, want := range map[string]int{
+		`[{"id":"evt_1"},{"id":"evt_2"},{"id":"evt_3"},{"type":"without a key"}]`: 2,
+		`[{"id":"evt_1"},{"id":"evt_2"}]`:                                         1, `[{"id":"evt_2"},{"id":"evt_4"}]`: 0, `{"id":"evt_2"}`: 0,
+	} {
+		j := &moving{maps: m, after: 1 << 30, t: t}
+		g := newGate(t, func(o *ingest.Options) { o.Cells, o.Journal = c, j })
+		w := g.send("billing", body)
+		last, _ := g.Refusals().Of("billing")
+		if w.Code != http.StatusServiceUnavailable || len(j.events) != want || len(last) != 1 || last[0].Reason != "cell_away" {
+			t.Errorf("%s: %d %s; %d events are stored, want %d; %+v", body, w.Code, w.Body, len(j.events), want, last)
+		}
+	}
+}
+
 // The reason for which another cell cannot take a request is the one here: only what two cells see differently is their own matter.
 func TestReasonsOfAnotherCellAreKept(t *testing.T) {
 	t.Parallel()
@@ -258,7 +284,7 @@ func TestReasonsOfAnotherCellAreKept(t *testing.T) {
 	} {
 		refusedElsewhere(t, said, want)
 	}
-	for _, reason := range []string{"queue_full", "closing", "store", "timeout", "row_refused", "loop", "unanswered"} {
+	for _, reason := range []string{"queue_full", "closing", "store", "timeout", "row_refused", "loop", "unanswered", "cell_away", "cell_map"} {
 		refusedElsewhere(t, reason, reason)
 	}
 }

@@ -87,6 +87,7 @@ func (b *Baseline) Most(events int64, deviations float64, least int64) float64 {
 type Silence struct {
 	Missing float64 `json:"missing" doc:"So many minutes with events there usually are in such a time."`
 	Days    float64 `json:"days" doc:"From so many days it was learned."`
+	Daily   float64 `json:"daily" doc:"So many minutes with events there usually are on a day."`
 }
 
 // Known reports whether enough was learned to say what is missing.
@@ -152,6 +153,9 @@ func (r *Rhythm) Since(last, now time.Time) Silence {
 	s := Silence{Days: r.days}
 	if !s.Known() || last.IsZero() {
 		return s
+	}
+	for _, n := range r.hours {
+		s.Daily += n / 7
 	}
 	for at := last.Add(time.Minute); at.Before(now); {
 		next := at.Truncate(time.Hour).Add(time.Hour)

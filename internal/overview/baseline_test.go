@@ -114,6 +114,9 @@ func TestSilence(t *testing.T) {
 				t.Fatalf("%g/min: a silence means something after %d minutes", c.rate, m)
 			}
 		}
+		if s := rhythm.Since(last, last); (s.Daily >= 1000) != (c.rate >= 5) || s.Daily < 60 || s.Daily > 24*60+1 {
+			t.Errorf("%g/min: on a day %v minutes have events", c.rate, s.Daily)
+		}
 		t.Logf("%g/min: %d false alarms in 28 days; a silence is seen after %v", c.rate, alarms, seen)
 		if alarms > 1 || seen == 0 || seen > c.most {
 			t.Errorf("%g/min: %d false alarms, seen after %v; want at most 1, and at most %v", c.rate, alarms, seen, c.most)

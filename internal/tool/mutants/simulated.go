@@ -59,19 +59,12 @@ var simulatedCells = []mutant{
 		`); len(formers) > maxCells {`,
 		scenes("moves")},
 	{"silence-means-new", "cells: a key is accepted as new because the cell that owned it does not answer", "internal/cells/place.go",
-		`				found[f][k] = true
-			}
-			return err`,
-		`				found[f][k] = true
-			}
-			if errors.Is(err, ErrAway) {
-				return nil
-			}
-			return err`,
+		`			if found[f].err != nil && t.where[m.at] == here {`,
+		`			if found[f].err != nil && t.where[m.at] == skipped {`,
 		scenes("silent")},
 	{"known-there-is-stored-here", "cells: a key that another cell has on record is accepted as new", "internal/cells/place.go",
-		`			if found[f][m.key] && t.where[m.at] == here {`,
-		`			if found[f][m.key] && t.where[m.at] == skipped {`,
+		`			if found[f].keys[m.key] && t.where[m.at] == here {`,
+		`			if found[f].keys[m.key] && t.where[m.at] == skipped {`,
 		scenes("moves")},
 	{"question-under-an-old-map", "cells: who is asked for a key answers before its store has the map of the question", "internal/cells/server.go",
 		`	if !c.has(ctx, q.Map) {`,
@@ -84,9 +77,9 @@ var simulatedCells = []mutant{
 	}`,
 		scenes("fence")},
 	{"divided-and-answered-early", "cells: a request is acknowledged although a cell has not stored its part", "internal/ingest/cells.go",
-		`	failed := group.Wait()
+		`	failed := cmp.Or(group.Wait(), p.Away())
 	if failed != nil {`,
-		`	failed := group.Wait()
+		`	failed := cmp.Or(group.Wait(), p.Away())
 	if p.Here() > 0 {
 		failed = nil
 	}
