@@ -71,11 +71,11 @@ UNWATCHED = modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory crypt
 WATCHED = $(UNWATCHED:%=-gcflags=%=-race=false)
 
 test: servers vetted ## everything CI checks
-	@$(MAKE) --jobs=3 race others unraced staticcheck TRIM=
+	@$(MAKE) --jobs=2 race others unraced staticcheck TRIM=
 
-# The tests of modules of their own, and what the race detector does not watch, run beside the rest, each one package after the
-# other. Many tests wait for a disk, a server or a time limit, so that two packages more than there are cores take turns. With more of
-# them the machine does no more, and what has a time limit is not done within it.
+# The tests of modules of their own, and what the race detector does not watch, run beside the rest, one package after the other.
+# Many tests wait for a disk, a server or a time limit, so that one package more than there are cores takes turns. With more of them the
+# machine does no more, and what has a time limit is not done within it.
 .PHONY: race unraced others
 # The programs that tests build are watched as well, and little is compiled for them.
 race: export GOFLAGS = $(WATCHED) -trimpath -race
