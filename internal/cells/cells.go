@@ -52,8 +52,8 @@ func (e *RefusedError) Error() string {
 // Unwrap returns [ErrRefused].
 func (*RefusedError) Unwrap() error { return ErrRefused }
 
-// Busy reasons say nothing of how the other cell is configured: it sees the request as this one does, and could not take it now.
-// Its reason is the sender's and the operator's, whichever cell the request came to.
+// Busy are the reasons that say nothing of how the other cell is configured: it sees the request as this one does, and could not
+// take it now. They are told whichever cell the request came to.
 var Busy = []string{"queue_full", "closing", "store", "timeout", "row_refused", "loop", "unanswered", "cell_away", "cell_map"}
 
 // Busy reports whether the reason is one of [Busy].

@@ -73,6 +73,20 @@ func TestNobodyAnswersForAnotherCell(t *testing.T) {
 	}
 }
 
+// A cell without memory for what it is handed is there, and busy: nobody has to bring it back, or to compare configurations.
+func TestACellWithoutRoomIsBusy(t *testing.T) {
+	t.Parallel()
+	maps := chain(t, [3]uint32{1, 0, 0})
+	all := joined(t, maps, map[string]*ledger{"a": {}, "b": {}})
+	all["a"].server.Limit(1 << 10)
+	_, err := all["b"].Forward(t.Context(), &Placement{chain: maps.ID()}, &Part{Cell: "a", keys: []string{"k"}},
+		Request{Source: "s", Method: "POST", Host: "h", Target: "/", Body: make([]byte, 64<<10)})
+	var refused *RefusedError
+	if !errors.As(err, &refused) || refused.Reason != "queue_full" || outcome(err) != "busy" || errors.Is(err, ErrAway) {
+		t.Errorf("%v, counted as %s", err, outcome(err))
+	}
+}
+
 // A header has so many fields as a listener takes: each takes more memory than its bytes, which are what is counted.
 func TestFieldsAreBounded(t *testing.T) {
 	t.Parallel()

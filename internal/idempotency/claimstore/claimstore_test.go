@@ -161,6 +161,12 @@ func TestForgetWhatTheDeadLeft(t *testing.T) {
 			want(others, hookonce.StateProcessing)
 			now = now.Add(time.Hour)
 		}
+		young := claim("gateway:a", "young", time.Second)
+		now = now.Add(30 * time.Second)
+		if err := s.Forget(t.Context(), "gateway:a", now.Add(-time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		want(young, hookonce.StateProcessing)
 	})
 }
 
