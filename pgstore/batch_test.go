@@ -31,7 +31,7 @@ func batches(t *testing.T, admin, dsn, parameters string) storetest.TxConfig[*pg
 func TestBatchConformance(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
-	cfg := batches(t, dsn, dsn, "")
+	cfg := batches(t, dsn, pgtest.Sessions(t, dsn), "")
 	storetest.RunTx(t, cfg)
 	storetest.RunTxConcurrent(t, cfg)
 }

@@ -12,7 +12,7 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.DSN(t)
-	cfg := suite(t, dsn, dsn, "")
+	cfg := suite(t, dsn, pgtest.Sessions(t, dsn), "")
 	storetest.Run(t, cfg.Lease())
 	storetest.RunConcurrent(t, cfg.Lease())
 	storetest.RunTx(t, cfg)
@@ -37,7 +37,7 @@ func TestQueryExecModes(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			dsn := pgtest.DSN(t)
-			cfg := suite(t, dsn, dsn, "default_query_exec_mode="+mode)
+			cfg := suite(t, dsn, pgtest.Sessions(t, dsn), "default_query_exec_mode="+mode)
 			storetest.Run(t, cfg.Lease())
 			storetest.RunTx(t, cfg)
 			abilities(t, cfg)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 func TestConformance(t *testing.T) {
 	dsn := pgtest.DSN(t)
-	everything(t, suite(t, dsn, dsn, onlyFunctions))
+	everything(t, suite(t, dsn, pgtest.Sessions(t, dsn), onlyFunctions))
 }
 
 func everything(t *testing.T, cfg storetest.TxConfig[pgx.Tx]) {
@@ -50,7 +50,7 @@ func TestLibraryAndFunctionsTogether(t *testing.T) {
 	storetest.Briefly(t)
 	dsn := pgtest.DSN(t)
 	var opened atomic.Int64
-	everything(t, suite(t, dsn, dsn, func(pool *pgxpool.Pool, schema string, o storetest.Options) hookonce.TxStore[pgx.Tx] {
+	everything(t, suite(t, dsn, pgtest.Sessions(t, dsn), func(pool *pgxpool.Pool, schema string, o storetest.Options) hookonce.TxStore[pgx.Tx] {
 		if opened.Add(1)%2 == 0 {
 			return onlyFunctions(pool, schema, o)
 		}

@@ -92,7 +92,7 @@ func TestStore(t *testing.T) {
 	} {
 		t.Run(mode.name, func(t *testing.T) {
 			t.Parallel()
-			dsn := pgtest.DSN(t)
+			dsn := pgtest.Sessions(t, pgtest.DSN(t))
 			d := &database{direct: dsn, dsn: queryMode(dsn, mode.name)}
 			journaltest.Run(t, d.fixture, mode.groups...)
 		})

@@ -12,7 +12,7 @@ import (
 // them.
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.DSN(t)
+	dsn := pgtest.Sessions(t, pgtest.DSN(t))
 	d := &database{direct: dsn, dsn: dsn}
 	t.Run("cache_statement", func(t *testing.T) { journaltest.RunRecords(t, d.fixture) })
 	d.dsn = queryMode(dsn, "simple_protocol")

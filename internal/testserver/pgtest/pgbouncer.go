@@ -30,6 +30,15 @@ func PgBouncer(t testing.TB, dsn string, settings ...string) string {
 	return through.String()
 }
 
+// Sessions returns a connection string by which the database that dsn names is reached through a pooler in session mode, until the
+// test ends. A connection has a session to itself, as without the pooler, and what it leaves in it is discarded. The server's
+// process goes on and serves the next connection: where cases connect anew all the time, to start processes takes longer
+// than what they ask for. Tests that look at the server's processes, or end them, connect without it.
+func Sessions(t testing.TB, dsn string) string {
+	t.Helper()
+	return PgBouncer(t, dsn, "pool_mode = session", "default_pool_size = 150", "server_round_robin = 0")
+}
+
 // Three servers' connections for any number of clients: consecutive transactions of a client meet
 // different backends, which is what a pooler breaks programs with.
 const bouncerConfig = `

@@ -141,6 +141,41 @@ func newStandby(t *testing.T, c *Cluster) *Cluster {
 	return s
 }
 
+// A server's process serves one connection after the other, of which none finds what another one left.
+func TestSessionsServeOneAfterTheOther(t *testing.T) {
+	dsn := Sessions(t, DSN(t))
+	backends := map[string]bool{}
+	for range 2 {
+		var held []*pgx.Conn
+		for range 20 {
+			conn, err := pgx.Connect(t.Context(), dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close(context.Background())
+			held = append(held, conn)
+			var pid, found string
+			if err := conn.QueryRow(t.Context(), "SELECT pg_backend_pid()::text, coalesce(current_setting('test.kept', true), '')").Scan(&pid, &found); err != nil {
+				t.Fatal(err)
+			}
+			if found != "" {
+				t.Errorf("a connection finds %q, which another one left", found)
+			}
+			backends[pid] = true
+			if _, err := conn.Exec(t.Context(), "SET test.kept = 'something'"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, conn := range held {
+			conn.Close(t.Context())
+		}
+	}
+	// The pooler takes note of an end in its own time, so that a few more may have begun.
+	if n := len(backends); n < 20 || n > 30 {
+		t.Errorf("40 connections, 20 at once, met %d backends", n)
+	}
+}
+
 func TestPgBouncerPoolsTransactions(t *testing.T) {
 	dsn := PgBouncer(t, DSN(t))
 	conn, err := pgx.Connect(t.Context(), dsn+"&default_query_exec_mode=exec")
