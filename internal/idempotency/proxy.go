@@ -89,10 +89,11 @@ func (b *answerBody) Read(p []byte) (int, error) {
 
 // brokeOff logs that res ended after n bytes of its body because of err. A client that hung up is no fault of the service.
 func brokeOff(s Service, log *slog.Logger, res *http.Response, n int64, err error) {
-	if errors.Is(err, context.Canceled) {
+	ctx := res.Request.Context()
+	rests := context.Cause(ctx) == errRests
+	if errors.Is(err, context.Canceled) && !rests {
 		return
 	}
-	ctx := res.Request.Context()
 	seen := "the answer up to there, and its connection was cut"
 	if _, claimed := hookonce.RefFrom(ctx); claimed {
 		seen = "nothing, and its connection was cut; a copy of the request has the service asked again"
@@ -100,6 +101,9 @@ func brokeOff(s Service, log *slog.Logger, res *http.Response, n int64, err erro
 	what := "the service broke off in the middle of its answer; its own log may say why"
 	if unanswered(err) == timedOut {
 		what = "the service did not end its answer in time; if it needs longer, raise the deadline of the source"
+	}
+	if rests {
+		err, what = errRests, "an answer was ended because it had rested for too long; a service whose streams may rest sends something now and then, such as a comment"
 	}
 	log.WarnContext(ctx, what, "source", s.Name, "status", res.StatusCode, "bytes", n, "error", err, "client_got", seen)
 }

@@ -9,9 +9,11 @@ package idempotency
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -28,11 +30,12 @@ const sourcePrefix = "gateway:"
 func ClaimSource(name string) string { return sourcePrefix + name }
 
 // How long the socket may take: to send the body, and for the answer after the longest time in which one must
-// be there; and for the next piece of what is handed on as it is.
+// be there; for the next piece of what is handed on as it is; and between two such pieces of an answer that has begun.
 const (
 	bodyTime = 15 * time.Second
 	grace    = 5 * time.Second
 	pause    = time.Minute
+	rest     = 15 * time.Minute
 )
 
 // New returns the handler of the service. It expects paths without the part that names the source.
@@ -119,35 +122,68 @@ func patient(w http.ResponseWriter, r *http.Request, d time.Duration) (own *http
 
 // passing moves the server's deadlines along with a request that is handed on as it is, and its answer: downloads,
 // uploads and streams take as long as they take. The client has a while for each piece of them, and nothing cuts the
-// connection while the service is at work.
+// connection while the service is at work. An answer that has begun and rests is ended: streams that both ends have
+// forgotten would hold their connections for ever.
 func passing(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func()) {
-	a := &answer{w, http.NewResponseController(w)}
+	ctx, end := context.WithCancelCause(r.Context())
+	a := &answer{ResponseWriter: w, socket: http.NewResponseController(w), resting: time.AfterFunc(rest, func() { end(errRests) })}
+	a.resting.Stop() // until it begins
 	_ = a.socket.SetWriteDeadline(time.Time{})
+	leave := func() {
+		a.resting.Stop()
+		end(nil)
+		a.move()
+	}
 	if r.ContentLength == 0 {
 		_ = a.socket.SetReadDeadline(time.Time{})
-		return a, r, a.move
+		return a, r.WithContext(ctx), leave
 	}
-	before := func() { _ = a.socket.SetReadDeadline(time.Now().Add(pause)) }
+	before := func() {
+		_ = a.socket.SetReadDeadline(time.Now().Add(pause))
+		a.stir()
+	}
 	before() // also for a body that nobody reads
 	b := &body{ReadCloser: r.Body, before: before, complete: func() { _ = a.socket.SetReadDeadline(time.Time{}) }}
-	own := r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))
+	own := r.WithContext(context.WithValue(ctx, bodyKey{}, b))
 	own.Body = b
-	return a, own, func() { b.leave(); a.move() }
+	return a, own, func() { b.leave(); leave() }
 }
 
-// answer moves the deadline to write whenever something is written.
+// errRests is why an answer was ended that had begun.
+var errRests = fmt.Errorf("nothing was sent for %v", rest)
+
+// answer moves the deadline to write whenever something is written, and the end of its rest.
 type answer struct {
 	http.ResponseWriter
-	socket *http.ResponseController
+	socket  *http.ResponseController
+	begun   atomic.Bool
+	resting *time.Timer
 }
 
 func (a *answer) move() { _ = a.socket.SetWriteDeadline(time.Now().Add(pause)) }
 
-// Unwrap lets the proxy switch protocols.
+// stir has the rest begin anew.
+func (a *answer) stir() {
+	if a.begun.Load() {
+		a.resting.Reset(rest)
+	}
+}
+
+// WriteHeader begins the answer, unless it is an informational one.
+func (a *answer) WriteHeader(status int) {
+	if status >= http.StatusOK {
+		a.begun.Store(true)
+		a.stir()
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets the proxy switch protocols. How long such a connection may rest is for them to say.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (a *answer) Write(p []byte) (int, error) {
 	a.move()
+	a.stir()
 	return a.ResponseWriter.Write(p)
 }
 

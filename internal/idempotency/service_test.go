@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"os"
@@ -187,6 +188,7 @@ func TestPassedOnTakesItsTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				recorder := httptest.NewRecorder()
+				var log bytes.Buffer
 				s := &socket{ResponseWriter: recorder}
 				open := func(what string, deadline time.Time) {
 					if !deadline.IsZero() && !time.Now().Before(deadline) {
@@ -206,16 +208,69 @@ func TestPassedOnTakesItsTime(t *testing.T) {
 						}
 						time.Sleep(time.Hour) // at work
 						open("the answer", s.read)
-						answer := io.MultiReader(pieces(slow), pieces(time.Hour), reader(func([]byte) (int, error) { time.Sleep(time.Hour); return 0, io.EOF }))
+						const long = rest - time.Second
+						answer := io.MultiReader(pieces(slow), pieces(long), reader(func([]byte) (int, error) {
+							time.Sleep(long)
+							return 0, cmp.Or(r.Context().Err(), io.EOF)
+						}))
 						return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, ContentLength: -1, Body: io.NopCloser(answer), Request: r}, nil
 					}),
-				}, Options{Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+				}, Options{Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now})
 				s.wrote = func() { open("a piece of the answer", s.write) }
 				h.ServeHTTP(s, httptest.NewRequest(c.method, "/", c.body))
 				open("the end of the answer", s.write)
 				open("the end of the answer", s.read)
-				if recorder.Code != http.StatusOK || recorder.Body.String() != "..."+"..." {
-					t.Errorf("answered %d %q", recorder.Code, recorder.Body)
+				if recorder.Code != http.StatusOK || recorder.Body.String() != "..."+"..." || log.Len() != 0 {
+					t.Errorf("answered %d %q, logged %s", recorder.Code, recorder.Body, &log)
+				}
+			})
+		})
+	}
+}
+
+// A stream that both ends have forgotten is ended, and the log says why; what still comes of the request counts as much as what
+// comes of the answer. A service that has not begun to answer is at work, also if it said that it is (103).
+func TestRestingStreamIsEnded(t *testing.T) {
+	for name, c := range map[string]struct {
+		method   string
+		body     io.Reader
+		informed bool
+		lasts    time.Duration
+	}{
+		"a stream":                    {method: "GET", lasts: time.Hour + rest},
+		"after an early hint":         {method: "GET", informed: true, lasts: time.Hour + rest},
+		"while it is still being fed": {method: "PUT", body: pieces(rest - time.Minute), lasts: 3*(rest-time.Minute) + rest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				h := New(Service{
+					Name: "charges", URL: &url.URL{Scheme: "http", Host: "service.test"}, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: time.Second,
+					Lease: 10 * time.Second, OptionalKey: true, NewKeys: 1,
+					Transport: serviceFunc(func(r *http.Request) (*http.Response, error) {
+						if c.informed {
+							_ = httptrace.ContextClientTrace(r.Context()).Got1xxResponse(http.StatusEarlyHints, nil)
+						}
+						if c.body == nil {
+							time.Sleep(time.Hour) // at work
+						}
+						answer := reader(func([]byte) (int, error) {
+							if c.body != nil {
+								_, _ = io.Copy(io.Discard, r.Body)
+							}
+							<-r.Context().Done()
+							return 0, context.Canceled
+						})
+						return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, ContentLength: -1, Body: io.NopCloser(answer), Request: r}, nil
+					}),
+				}, Options{Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now})
+				began := time.Now()
+				h.ServeHTTP(&socket{ResponseWriter: httptest.NewRecorder()}, httptest.NewRequest(c.method, "/", c.body))
+				if lasted := time.Since(began); lasted != c.lasts {
+					t.Errorf("ended after %v, want %v", lasted, c.lasts)
+				}
+				if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, "nothing was sent for 15m0s") {
+					t.Errorf("logged %s", line)
 				}
 			})
 		})
