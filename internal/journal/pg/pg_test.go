@@ -112,7 +112,7 @@ func TestPgBouncer(t *testing.T) {
 func TestSeveralStores(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
-	dsn := pgtest.DSN(t)
+	dsn := pgtest.Sessions(t, pgtest.DSN(t))
 	d := &database{direct: dsn, dsn: dsn}
 	journaltest.Run(t, func(t testing.TB) *journaltest.Fixture {
 		f := d.fixture(t)
