@@ -96,7 +96,8 @@ type EffectQuery struct {
 // EffectCount says how many effects of a name there are, as far as they were counted.
 type EffectCount struct {
 	Name string
-	// Open are those to be carried out or under way, and Late those of them that are due and not under way.
+	// Open are those to be carried out or under way, and Late those of them that are due and not under way: their time has come,
+	// or the lease of the relay that had them is over.
 	Open, Late int
 	// Due is when the first of those that are open is due, or its lease ends. Zero: none is open.
 	Due  time.Time

@@ -434,7 +434,8 @@ func WithDocumentation(url string) KeyOption {
 }
 
 // WithLease is how long a claim outlives the process that holds it, and so how long copies are answered 409
-// or 503 after a crash. It is extended while the handler runs, however long that is. Default [DefaultLease],
+// or 503 after a crash. It is extended while the handler runs, until [WithTimeout] has passed: a handler that
+// goes on after that may be run again beside itself. Default [DefaultLease],
 // at least 10 ms.
 func WithLease(d time.Duration) LeaseOption {
 	return func(s *settings) { s.lease = d }

@@ -328,6 +328,13 @@ func TestTheWorstIsSaidFirst(t *testing.T) {
 	doubled := func(age time.Duration) []hookonce.Reconciliation {
 		return []hookonce.Reconciliation{{At: at(age), Question: hookonce.ReconcileQuestion{Table: "payments"}, Doubled: 2}}
 	}
+	lost := func(n int64, fault string, age time.Duration) []hookonce.Reconciliation {
+		r := hookonce.Reconciliation{At: at(age), Question: hookonce.ReconcileQuestion{Table: "orders"}, Fault: fault}
+		if fault == "" {
+			r.Lost = &n
+		}
+		return []hookonce.Reconciliation{r}
+	}
 	dead := []hookonce.ClaimCount{{Source: "billing", State: hookonce.StateDead, N: 1, Oldest: at(time.Hour)}}
 	stuck := []hookonce.ClaimCount{{Source: "billing", State: hookonce.StateProcessing, N: 1, Lapsed: 1, Oldest: at(time.Hour)}}
 	late := hookonce.EffectCount{Name: "crm", Open: 1, Late: 1, Due: at(20 * time.Minute)}
@@ -346,6 +353,10 @@ func TestTheWorstIsSaidFirst(t *testing.T) {
 		"two that need somebody":     {standing{claims: stuck, effects: append(given, late)}, "page", "1 claim is stuck", "Effects crm are not carried out"},
 		"doubled six days ago":       {standing{claims: dead, reconciled: doubled(6 * day)}, "page", "In payments, 2 events have more than one effect", "1 event was given up."},
 		"doubled seven days ago":     {standing{reconciled: doubled(7 * day)}, "page", "In payments, 2 events have more than one effect", ""},
+		"lost six days ago":          {standing{claims: dead, reconciled: lost(40, "", 6*day)}, "ticket", "In orders, 40 events that are done have no effect", "1 event was given up."},
+		"lost eight days ago":        {standing{reconciled: lost(40, "", 8*day)}, "good", "Everything is well", ""},
+		"nothing is lost":            {standing{reconciled: lost(0, "", day)}, "good", "Everything is well", ""},
+		"it could not be compared":   {standing{reconciled: lost(0, "no such column", day)}, "ticket", "In orders, it is not known whether events that are done lack their effects", ""},
 		"doubled eight days ago":     {standing{reconciled: doubled(8 * day)}, "good", "Everything is well", ""},
 	} {
 		c.Store = &dashboardtest.Store{World: dashboardtest.Calm}

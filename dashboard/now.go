@@ -129,8 +129,17 @@ func (d *dashboard) countEffects(ctx context.Context) ([]effectCount, error) {
 func (v *nowView) judge(now time.Time) {
 	var pages, tickets []string
 	for _, r := range v.Reconciliations {
-		if r.Doubled > 0 && !now.After(inspect.Until(r.Reconciliation)) {
+		if now.After(inspect.Until(r.Reconciliation)) {
+			continue
+		}
+		if r.Doubled > 0 {
 			pages = append(pages, "In "+r.Question.Table+", "+frame.Plural(r.Doubled, "event has", "events have")+" more than one effect")
+		}
+		switch {
+		case r.Lost != nil && *r.Lost > 0:
+			tickets = append(tickets, "In "+r.Question.Table+", "+frame.Plural(*r.Lost, "event that is done has", "events that are done have")+" no effect")
+		case r.Fault != "":
+			tickets = append(tickets, "In "+r.Question.Table+", it is not known whether events that are done lack their effects")
 		}
 	}
 	atLeast := ""

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,13 +55,13 @@ func TestNamesWithoutHandlers(t *testing.T) {
 func TestNamesBehindWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log := memstore.New(), new(lines)
-		wait := func(name string, n int) {
-			add(t, store, hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Name: name, Step: fmt.Sprint(n), Due: time.Now().Add(24 * time.Hour)})
+		wait := func(name string, n int, due time.Time) {
+			add(t, store, hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Name: name, Step: fmt.Sprint(n), Due: due})
 		}
 		for n := range 2500 {
-			wait("mail", n)
+			wait("mail", n, time.Now().Add(24*time.Hour))
 		}
-		wait("mial", 2500)
+		wait("mial", 2500, time.Time{})
 		stop := start(t, store, func(context.Context, hookonce.QueuedEffect) error { return nil }, relay.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
 		pass(10 * time.Minute)
 		if n := strings.Count(log.String(), " name=mial "); n != 1 {
@@ -68,6 +69,55 @@ func TestNamesBehindWhatWaits(t *testing.T) {
 		}
 		stopped(t, stop)
 	})
+}
+
+// A queue that knows its names is asked for them, and none of its payloads is read; another relay's effect that is not due yet
+// waits for nobody.
+func TestNamesAreAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, log := memstore.New(), new(lines)
+		begun := time.Now()
+		add(t, store, hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Name: "mial"})
+		queue := &named{Store: store, counts: []hookonce.EffectCount{
+			{Name: "crm", Dead: 1}, {Name: "mail", Open: 1, Due: begun}, {Name: "mial", Open: 1, Due: begun}, {Name: "reminder", Open: 1, Due: begun.Add(time.Hour)},
+		}}
+		stop := start(t, queue, func(context.Context, hookonce.QueuedEffect) error { return nil }, relay.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		pass(time.Hour)
+		if text := log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, " name=mial effect=1 state=pending ") {
+			t.Errorf("after an hour it has said\n%s", text)
+		}
+		pass(10 * time.Minute)
+		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, " name=reminder ") {
+			t.Errorf("after another ten minutes it has said\n%s", text)
+		}
+		if n := queue.read.Load(); n != 0 {
+			t.Errorf("effects were read %d times", n)
+		}
+		stopped(t, stop)
+	})
+}
+
+// named is a store that counts its effects by name.
+type named struct {
+	*memstore.Store
+	counts []hookonce.EffectCount
+	read   atomic.Int64
+}
+
+func (n *named) Effects(ctx context.Context, s hookonce.State, after int64, limit int) ([]hookonce.QueuedEffect, error) {
+	n.read.Add(1)
+	return n.Store.Effects(ctx, s, after, limit)
+}
+
+func (n *named) CountEffects(context.Context, int) ([]hookonce.EffectCount, error) { return n.counts, nil }
+
+func (n *named) ListEffects(_ context.Context, q hookonce.EffectQuery) ([]hookonce.QueuedEffect, error) {
+	for i, c := range n.counts {
+		if c.Name == q.Name && q.Limit == 1 {
+			return []hookonce.QueuedEffect{{ID: int64(i - 1), Effect: hookonce.Effect{Name: c.Name, Due: c.Due}, State: hookonce.StatePending}}, nil
+		}
+	}
+	return nil, nil
 }
 
 // It is told of as well when somebody tried its effects before, and left: when they are due, or

@@ -107,8 +107,8 @@ func (t *Tables) CountEffects(ctx context.Context, limit int) (counts []hookonce
 	}
 	for _, name := range names {
 		c := hookonce.EffectCount{Name: name}
-		err := t.each(ctx, `SELECT count(*), coalesce(sum(CASE WHEN state <> 'processing' AND due_at <= @1 THEN 1 ELSE 0 END), 0), min(due_at)
-			FROM (SELECT state, due_at FROM {}effects WHERE name = @2 AND due_at IS NOT NULL ORDER BY due_at LIMIT @3) AS counted`,
+		err := t.each(ctx, `SELECT count(*), coalesce(sum(CASE WHEN due_at <= @1 THEN 1 ELSE 0 END), 0), min(due_at)
+			FROM (SELECT due_at FROM {}effects WHERE name = @2 AND due_at IS NOT NULL ORDER BY due_at LIMIT @3) AS counted`,
 			[]any{t.time(t.now()), name, limit}, func(scan func(...any) error) error { return scan(&c.Open, &c.Late, stamp{&c.Due}) })
 		if err != nil {
 			return nil, err
