@@ -604,6 +604,9 @@ func (g *Gateway) quiesce(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, left-time.Duration(float64(left)*reserve))
 		defer cancel()
 	}
+	if g.journal != nil {
+		g.journal.Retire() // else what the deliverer hands back is taken again, for nobody, until the last request has ended
+	}
 	var both errgroup.Group
 	both.Go(func() error { return g.ingest.close(ctx) })
 	both.Go(func() error { return g.cells.end(ctx) })

@@ -118,6 +118,52 @@ func TestStopCutsOffSlowDeliveries(t *testing.T) {
 	})
 }
 
+// What waits in a gateway that stops is delivered by another one at once, while the stop still waits for what is under way. Neither that,
+// nor what comes to be due meanwhile, is taken back for nobody.
+func TestStopLeavesTheRestToOthers(t *testing.T) {
+	t.Parallel()
+	release, arrived := make(chan struct{}), make(chan struct{}, 1)
+	answer := sync.OnceFunc(func() { close(release) })
+	sink := newSink(t)
+	t.Cleanup(answer)
+	sink.answer = func(id string, _ int) int {
+		if id == "slow" {
+			sink.mu.Unlock()
+			arrived <- struct{}{}
+			<-release
+			sink.mu.Lock()
+		}
+		return http.StatusOK
+	}
+	cfg := unhurried(configured(config.Store{Driver: config.Postgres, DSN: pgtest.DSN(t)}, sink.URL))
+	cfg.Delivery.Concurrency = 1
+	c, first := client(t), start(t, cfg)
+	insist(t, c, first, cfg.Sources[0], event("slow"))
+	<-arrived
+	waiting := ids("waiting", 200)
+	for _, id := range waiting {
+		insist(t, c, first, cfg.Sources[0], event(id))
+	}
+	start(t, cfg)
+	closed := make(chan struct{})
+	go func() { defer close(closed); closeNow(t, first) }()
+	sink.awaitIDs(t, waiting)
+	select {
+	case <-closed:
+		t.Error("the stop did not wait for what was under way")
+	default:
+	}
+	answer()
+	<-closed
+	sink.mu.Lock()
+	defer sink.mu.Unlock()
+	for id, n := range sink.seen {
+		if n != 1 {
+			t.Errorf("%s was delivered %d times", id, n)
+		}
+	}
+}
+
 // closesInTime starts a gateway, has it meet what takes forever, and closes it: cleanly, and before its time is over. On a machine
 // that is too busy for that it tries again, and has no more time then: who overruns it by itself does so each time.
 func closesInTime(t *testing.T, cfg *config.Config, meet func(g *Gateway, try int)) {

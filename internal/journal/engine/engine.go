@@ -47,6 +47,8 @@ type Engine struct {
 	feeders  sync.WaitGroup     // writers and poller: what puts into work
 	bypassed sync.WaitGroup     // the recorder of what was delivered past the store
 	rest     sync.WaitGroup     // everything else
+	retired  sync.Once
+	drained  chan struct{} // closed when what came into work since Retire is handed back, all of it
 	closed   sync.Once
 	result   error // of Close
 }
@@ -88,6 +90,7 @@ func build(store journal.Store, opt Options) *Engine {
 		schedule: newSchedule(),
 		receipts: newReceipts(c),
 		work:     make(chan *journal.Work, opt.MaxHeld),
+		drained:  make(chan struct{}),
 	}
 	e.inflight = inflight.New(inflight.Options{
 		MaxDeliveries: opt.MaxHeld, MaxBytes: opt.HeldBytes, MaxBatch: opt.MaxBatch, Destinations: opt.Destinations, Now: opt.Now,
@@ -221,14 +224,11 @@ func (e *Engine) Finish(o journal.Outcome) {
 	}
 }
 
-// bypassRest is when to look again at work for an event that was delivered past the store: it is recorded
-// by then, if the store is back.
-const bypassRest = time.Second
-
-// issue hands work in flight to the workers, unless the event is being delivered past the store.
+// issue hands work in flight to the workers, unless the event is being delivered past the store. Then it is left alone for a
+// lease, here and in other processes: the passage is recorded by then, if it is over, and ends it.
 func (e *Engine) issue(it *inflight.Item) {
 	if e.bypass.Has(it.Source, it.Key) {
-		e.Finish(journal.Outcome{Held: it.Held, State: journal.Pending, Due: e.opt.Now().Add(bypassRest)})
+		e.Finish(journal.Outcome{Held: it.Held, State: journal.Pending, Due: e.opt.Now().Add(e.opt.Lease)})
 		return
 	}
 	e.work <- &it.Work
@@ -300,6 +300,21 @@ func (e *Engine) Ping(ctx context.Context) error { return e.store.Ping(ctx) }
 // Stats counts the store's rows.
 func (e *Engine) Stats(ctx context.Context) (journal.Stats, error) { return e.store.Stats(ctx) }
 
+// Retire has the engine take nothing more, and hands back what nobody has received or what comes yet, so that other processes begin
+// it: the receiver of [Engine.Work] has been told to stop, or is about to be. What is accepted from now on waits in the store.
+// Close does that first; call Retire where it takes a while until Close may be called. Later calls do nothing.
+func (e *Engine) Retire() {
+	e.retired.Do(func() {
+		e.inflight.Close()
+		go func() {
+			defer close(e.drained)
+			for w := range e.work {
+				e.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: e.opt.Now()})
+			}
+		}()
+	})
+}
+
 // Close stops accepting, commits and answers what is queued, hands back the work that nobody received,
 // closes the Work channel, and waits until all received work is finished and its outcomes are
 // recorded. When ctx ends first it gives up: what is not recorded begins again when its lease ends,
@@ -312,13 +327,13 @@ func (e *Engine) Close(ctx context.Context) error {
 
 func (e *Engine) close(ctx context.Context) error {
 	defer context.AfterFunc(ctx, e.cancel)()
+	e.Retire()
 	close(e.stop)
 	idle := e.inflight.Close()
 	e.queue.close()
-	e.handBack()
 	e.feeders.Wait()
-	e.handBack()
 	close(e.work)
+	<-e.drained
 	e.bypassed.Wait() // the end of Close would cancel what it does
 	e.bypass.RecordRest()
 	e.receipts.recordRest()
@@ -334,16 +349,4 @@ func (e *Engine) close(ctx context.Context) error {
 			n, context.Cause(ctx))
 	}
 	return nil
-}
-
-// handBack returns to the store, unattempted, the work that waits in the channel.
-func (e *Engine) handBack() {
-	for {
-		select {
-		case w := <-e.work:
-			e.Finish(journal.Outcome{Held: w.Held, State: journal.Pending, Due: e.opt.Now()})
-		default:
-			return
-		}
-	}
 }

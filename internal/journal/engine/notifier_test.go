@@ -78,6 +78,44 @@ func TestNotifier_stop(t *testing.T) {
 	})
 }
 
+// So is what it hands back, and what is accepted, from when its receivers are told to stop, and it takes nothing of that again:
+// until Close may be called requests and deliveries can last. Who waits for such an event waits no longer than it takes to ask.
+func TestNotifier_retire(t *testing.T) {
+	together(t, func(t *testing.T, _ *countingNotifier, one, two *rig) {
+		one.want(one.accept(entry("evt_1")), journal.Accepted)
+		first := one.receive()
+		one.want(one.accept(entry("evt_2")), journal.Accepted)
+		second := one.receive()
+		one.want(one.accept(entry("evt_3")), journal.Accepted) // nobody receives it
+		two.Suspend("app", strictly(time.Now().Add(time.Hour)))
+		one.Retire()
+		one.finish(second, journal.Pending, time.Now())
+		late := one.want(one.accept(entry("evt_4")), journal.Accepted)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s, err := one.Await(ctx, journal.DeliveryID{EventID: late.ID, Destination: "app"})
+		if err != nil || s.State != journal.Pending {
+			t.Errorf("%+v, %v", s, err)
+		}
+		one.idle()
+		two.Suspend("app", journal.Rest{})
+		two.Look()
+		got := map[string]bool{}
+		for range 3 {
+			w := two.receive()
+			got[w.Key] = true
+			two.finish(w, journal.Done, time.Time{})
+		}
+		if len(got) != 3 || got["evt_1"] {
+			t.Errorf("another process received %v", got)
+		}
+		one.finish(first, journal.Done, time.Time{})
+		if err := one.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // When a process has stopped, the next event of a resource whose turn it was there has its own elsewhere.
 func TestNotifier_stopWithOrderedWork(t *testing.T) {
 	b := &countingNotifier{heard: map[int]func(){}}

@@ -89,7 +89,7 @@ func (d *Destinations) Suspended(destination string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.of(destination)
-	return c == nil || c.suspended(d.now)
+	return d.closing || c == nil || c.suspended(d.now)
 }
 
 // InOrder returns the destinations that deliver in order.
