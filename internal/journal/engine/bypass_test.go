@@ -120,6 +120,9 @@ func TestBypass_lateCommit(t *testing.T) {
 		synctest.Wait()
 		gate.Open()
 		r.idle() // the commit came through, the bypass is under way
+		other := r.another(engine.Options{})
+		sleep(5 * time.Second) // which is less than the lease
+		other.idle()
 		close(a.gate)
 		r.want(<-done, journal.Unprotected)
 		sleep(time.Minute)

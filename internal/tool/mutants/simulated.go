@@ -23,7 +23,7 @@ var simulated = []mutant{
 		year},
 	{"order-is-not-waited-for", "gateway: events of a resource are delivered side by side", "internal/journal/inflight/set.go",
 		`		case c.Orders(r.Resource):`,
-		`		case c.Orders(r.Resource) && r.Rank < 0:`,
+		`		case c.Orders(r.Resource) && weight < 0:`,
 		year},
 	{"lease-is-not-extended", "6. a lease runs out while the work goes on", "internal/journal/engine/leases.go",
 		`	for wait := x.opt.Lease / 6; x.pause(wait); {`,
