@@ -45,7 +45,7 @@ type counter interface {
 // effects is not asked.
 func (r *run) lookForUnhandled(ctx context.Context) {
 	u := &unhandled{run: r, told: map[string]bool{}, after: map[hookonce.State]int64{}}
-	look := func(context.Context) {}
+	var look func(context.Context)
 	switch queue := r.queue.(type) {
 	case counter:
 		look = func(ctx context.Context) { u.lookAtNames(ctx, queue) }

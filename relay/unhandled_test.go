@@ -109,7 +109,9 @@ func (n *named) Effects(ctx context.Context, s hookonce.State, after int64, limi
 	return n.Store.Effects(ctx, s, after, limit)
 }
 
-func (n *named) CountEffects(context.Context, int) ([]hookonce.EffectCount, error) { return n.counts, nil }
+func (n *named) CountEffects(context.Context, int) ([]hookonce.EffectCount, error) {
+	return n.counts, nil
+}
 
 func (n *named) ListEffects(_ context.Context, q hookonce.EffectQuery) ([]hookonce.QueuedEffect, error) {
 	for i, c := range n.counts {
