@@ -19,10 +19,13 @@ const (
 // unfinished are the states in which an effect waits for a relay, or has one.
 var unfinished = []hookonce.State{hookonce.StatePending, hookonce.StateFailed, hookonce.StateProcessing}
 
-// waitsSince returns since when an effect waits for a relay: it is due, or the lease of the relay that had it has run out.
+// waitsSince returns since when an effect waits for a relay: it is there and due, or the lease of the relay that had it has run out.
 func waitsSince(e hookonce.QueuedEffect) time.Time {
-	if e.State == hookonce.StateProcessing {
+	switch {
+	case e.State == hookonce.StateProcessing:
 		return e.Lease
+	case e.Due.Before(e.EnqueuedAt):
+		return e.EnqueuedAt
 	}
 	return e.Due
 }

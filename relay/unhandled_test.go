@@ -23,8 +23,8 @@ import (
 func TestNamesWithoutHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, log := memstore.New(), new(lines)
-		wait := func(name, step string) {
-			add(t, store, hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Name: name, Step: step})
+		wait := func(name, step string) { // due since an hour, as what is scheduled by the time of its event
+			add(t, store, hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Name: name, Step: step, Due: time.Now().Add(-time.Hour)})
 		}
 		told := func(name string) int { return strings.Count(log.String(), " name="+name+" ") }
 		wait("mial", "1")

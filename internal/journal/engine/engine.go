@@ -225,10 +225,11 @@ func (e *Engine) Finish(o journal.Outcome) {
 }
 
 // issue hands work in flight to the workers, unless the event is being delivered past the store. Then it is left alone for a
-// lease, here and in other processes: the passage is recorded by then, if it is over, and ends it.
+// lease, here and in other processes: the passage is recorded by then, if it is over, and ends it. No passage lasts as long as
+// the longest leases do, and what it did not deliver waits for so long.
 func (e *Engine) issue(it *inflight.Item) {
 	if e.bypass.Has(it.Source, it.Key) {
-		e.Finish(journal.Outcome{Held: it.Held, State: journal.Pending, Due: e.opt.Now().Add(e.opt.Lease)})
+		e.Finish(journal.Outcome{Held: it.Held, State: journal.Pending, Due: e.opt.Now().Add(min(max(e.opt.Lease, time.Second), 30*time.Second))})
 		return
 	}
 	e.work <- &it.Work

@@ -36,7 +36,7 @@ func PgBouncer(t testing.TB, dsn string, settings ...string) string {
 // than what they ask for. Tests that look at the server's processes, or end them, connect without it.
 func Sessions(t testing.TB, dsn string) string {
 	t.Helper()
-	return PgBouncer(t, dsn, "pool_mode = session", "default_pool_size = 150", "server_round_robin = 0")
+	return PgBouncer(t, dsn, "pool_mode = session", "default_pool_size = 150", "server_round_robin = 0", "server_idle_timeout = 5")
 }
 
 // Three servers' connections for any number of clients: consecutive transactions of a client meet
