@@ -133,6 +133,34 @@ func TestBypass_lateCommit(t *testing.T) {
 	})
 }
 
+// What did not go past the store after all is delivered half a minute later, however long the leases are, or a second later, however
+// short.
+func TestBypass_lateCommitOfWhatIsRefused(t *testing.T) {
+	for lease, rest := range map[time.Duration]time.Duration{200 * time.Millisecond: time.Second, time.Hour: 30 * time.Second} {
+		run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys, Lease: lease}, func(t *testing.T, r *rig) {
+			gate := r.fault.Block(journaltest.OpAccept)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			if _, err := r.Accept(ctx, []*journal.Event{entry("a")}); !journal.IsOutage(err) {
+				t.Fatalf("Accept: %v", err)
+			}
+			a := newApp()
+			a.gate, a.fails["app"] = make(chan struct{}), true
+			done := make(chan answer, 1)
+			go func() { done <- r.bypass(a, entry("a")) }()
+			synctest.Wait()
+			gate.Open()
+			r.idle()
+			close(a.gate)
+			<-done
+			sleep(rest * 9 / 10)
+			r.idle()
+			sleep(rest/10 + 2*time.Second)
+			r.finish(r.receive(), journal.Done, time.Time{})
+		})
+	}
+}
+
 // What only some destinations took is not acknowledged, and is not delivered to these again: neither past
 // the store nor when it is back. The others get it.
 func TestBypass_partly(t *testing.T) {
