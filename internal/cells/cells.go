@@ -54,7 +54,7 @@ func (*RefusedError) Unwrap() error { return ErrRefused }
 
 // Busy are the reasons that say nothing of how the other cell is configured: it sees the request as this one does, and could not
 // take it now. They are told whichever cell the request came to.
-var Busy = []string{"queue_full", "closing", "store", "timeout", "row_refused", "loop", "unanswered", "cell_away", "cell_map"}
+var Busy = []string{"queue_full", "closing", "store", "timeout", "row_refused", "loop", "unanswered", "undecided", "cell_away", "cell_map"}
 
 // Busy reports whether the reason is one of [Busy].
 func (e *RefusedError) Busy() bool { return slices.Contains(Busy, e.Reason) }

@@ -42,12 +42,35 @@ func (c *conn) is(state http.ConnState) {
 	case http.StateIdle:
 		c.header, c.scan, c.deadlines = true, scanner{}, 0
 		c.turn(true)
-	case http.StateClosed, http.StateHijacked:
-		c.l.mu.Lock()
-		c.l.remove(c)
-		c.l.refill()
-		c.l.mu.Unlock()
+	case http.StateHijacked:
+		c.tunnel()
+	case http.StateClosed:
+		c.end()
 	}
+}
+
+// tunnel follows a connection that speaks another protocol from now on, of which the server says nothing any more. What a known
+// peer says there is work; otherwise it is the peer's turn, so that no stranger keeps others out with tunnels.
+func (c *conn) tunnel() {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	c.light()
+	c.peers = !c.known
+	c.requeue()
+}
+
+// end takes the connection, which is closed, out of the account.
+func (c *conn) end() {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	c.l.remove(c)
+	c.l.refill()
+}
+
+// Close is called by the server, and by whoever took the connection over from it.
+func (c *conn) Close() error {
+	defer c.end()
+	return c.Conn.Close()
 }
 
 // turn begins the next part of a request: the peer's, or ours.

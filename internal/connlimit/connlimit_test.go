@@ -546,3 +546,77 @@ func TestGroups(t *testing.T) {
 		t.Errorf("when the others are over, one was answered %d", got)
 	}
 }
+
+// A connection that was taken over, such as that of a WebSocket, counts until it is closed: also in its group. A stranger's gives
+// way to others, a known peer's does not.
+func TestTunnels(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		t.Run(fmt.Sprintf("known=%t", known), func(t *testing.T) {
+			const most, each = 6, 2
+			r := newRig(t, connlimit.Options{
+				Limits: connlimit.Limits{Max: most, PerAddress: each, PerGroup: each},
+				Group:  func(r *http.Request) string { return strings.Trim(r.URL.Path, "/") },
+			}, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/tunnel" {
+					return
+				}
+				if known {
+					connlimit.Known(r.Context())
+				}
+				c, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer c.Close()
+				io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+				io.Copy(c, c)
+			})
+			const tunnel = "GET /tunnel HTTP/1.1\r\nHost: gw.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+			open := func(from string) (net.Conn, int) {
+				c := r.say(from, tunnel)
+				res, err := http.ReadResponse(bufio.NewReader(c), nil)
+				if err != nil {
+					return c, 0
+				}
+				return c, res.StatusCode
+			}
+			var tunnels []net.Conn
+			for range each {
+				c, status := open("127.0.1.1")
+				if status != http.StatusSwitchingProtocols {
+					t.Fatalf("answered %d", status)
+				}
+				tunnels = append(tunnels, c)
+			}
+			if n := r.Open(); n != each {
+				t.Errorf("%d count, and there are %d", n, each)
+			}
+			_, full := open("127.0.1.2")  // the group is
+			_, crowd := open("127.0.1.1") // as is the address
+			want := http.StatusSwitchingProtocols
+			if known {
+				want = http.StatusServiceUnavailable
+			}
+			if full != want || crowd != want {
+				t.Errorf("beyond the limits of a group and of an address were answered %d and %d, want %d", full, crowd, want)
+			}
+			for _, c := range tunnels {
+				_, err := io.WriteString(c, "x")
+				if err == nil {
+					_, err = c.Read(make([]byte, 1))
+				}
+				if (err == nil) != known {
+					t.Errorf("a tunnel: %v", err)
+				}
+				c.Close()
+			}
+			if known {
+				r.await("what is closed gives way", func() bool { return r.Open() == 0 })
+				if _, status := open("127.0.1.1"); status != http.StatusSwitchingProtocols {
+					t.Errorf("when the others are over, one was answered %d", status)
+				}
+			}
+		})
+	}
+}

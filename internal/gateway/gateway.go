@@ -212,7 +212,7 @@ func (g *Gateway) open(ctx context.Context, wired *wiring) (err error) {
 	g.tally.begin(g.store)
 	g.fleet.join(g.opt, g.store, g.targets)
 	g.handler = g.ingestHandler(wired)
-	g.ingest.storing = g.handler.Storing
+	g.ingest.storing, g.ingest.asking = g.handler.Storing, g.handler.Asking
 	g.tellMemory(&wired.plan)
 	g.readiness = g.newReadiness()
 	g.readiness.full, g.readiness.ping = g.journal.Full, g.writable

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -341,6 +343,41 @@ func TestIdempotencyStop(t *testing.T) {
 			t.Errorf("the copy was answered %d %s", res.StatusCode, text)
 		}
 	})
+}
+
+// A stop that does not wait for a service says that nobody knows what came of its requests, and how many they are.
+func TestIdempotencyIsCutOff(t *testing.T) {
+	t.Parallel()
+	shop := newShop(t)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	shop.meanwhile = func(http.ResponseWriter, *http.Request, int64) { close(begun); <-finish }
+	log := new(logged)
+	g, err := Start(t.Context(), guarded(sqliteStore(t), shop.URL), Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client(t)
+	cut := make(chan error, 1)
+	go func() {
+		_, _, err := charge(c, g, "acme", "/", "k1", "10")
+		cut <- err
+	}()
+	<-begun
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_ = g.Close(ended) // what else it did not wait for is not the matter
+	close(finish)
+	if err := <-cut; err == nil {
+		t.Error("the client was answered")
+	}
+	if text := log.String(); !strings.Contains(text, "cut off while their service was at work") || !strings.Contains(text, "requests=1") || strings.Contains(text, "in doubt") {
+		t.Errorf("the log says:\n%s", text)
+	}
+	for began := time.Now(); g.handler.Asking() != 0; runtime.Gosched() { // the connection is cut first
+		if time.Since(began) > patience {
+			t.Fatalf("when all is over services are asked for %d", g.handler.Asking())
+		}
+	}
 }
 
 // Limits of the source hold before anything reaches the service.

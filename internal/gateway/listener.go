@@ -47,8 +47,8 @@ type listener struct {
 	// handler answers the requests.
 	handler atomic.Pointer[http.Handler]
 	served  chan struct{} // closed when the server has ended
-	// storing says how many requests are being stored. Nil: none ever.
-	storing func() int
+	// storing says how many requests are being stored, and asking for how many a service is at work. Nil: none ever.
+	storing, asking func() int
 }
 
 // listen binds the address of the setting called name. With certificates it speaks TLS, beneath
@@ -151,6 +151,13 @@ func (l *listener) cutOff(cause error) error {
 	if l.storing != nil {
 		if n := l.storing(); n > 0 {
 			return fmt.Errorf("%s: %d requests were cut off while they were being stored: %w", l.name, n, cause)
+		}
+	}
+	if l.asking != nil {
+		if n := l.asking(); n > 0 {
+			l.log.Warn("gateway: requests were cut off while their service was at work: what came of them is not known, and a copy has the service asked again under the same key; give shutdown_timeout more than the service needs",
+				"listener", l.name, "requests", n, "cause", cause)
+			return nil
 		}
 	}
 	l.log.Warn("gateway: slow requests were cut off; nothing of them was in doubt", "listener", l.name, "cause", cause)

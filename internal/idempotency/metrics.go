@@ -1,6 +1,8 @@
 package idempotency
 
 import (
+	"context"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookonce/hookonce"
@@ -18,7 +20,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_idempotent_requests_total",
-			Help: "Requests with an Idempotency-Key, by what became of them: accepted, duplicate, conflict, busy, failed.",
+			Help: "Requests with an Idempotency-Key, by what became of them: accepted, duplicate, conflict, busy, refused (by the service, which turns the caller away: nothing is kept), failed, dead.",
 		}, []string{"source", "status"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hookonce_idempotent_rejected_total",
@@ -37,13 +39,17 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 // begin begins to count for a service what alerts go by: they see only what grows.
 func (m *Metrics) begin(source string) { m.requests.WithLabelValues(source, "failed") }
 
-func (m *Metrics) observe(source string, o hookonce.Observation) {
-	if o.Status == "rejected" {
+func (m *Metrics) observe(ctx context.Context, source string, o hookonce.Observation) {
+	status := o.Status
+	switch {
+	case status == "rejected":
 		m.reject(source, o.Reason)
 		return
+	case status == "failed" && hookonce.FailureOf(ctx, hookonce.Ref{}, o.Err).Forget:
+		status = "refused" // by the service, which anybody can bring about: not what somebody has to look at
 	}
-	m.requests.WithLabelValues(source, o.Status).Inc()
-	m.seconds.WithLabelValues(source, o.Status).Observe(o.Duration.Seconds())
+	m.requests.WithLabelValues(source, status).Inc()
+	m.seconds.WithLabelValues(source, status).Observe(o.Duration.Seconds())
 }
 
 // reject counts a request that was refused.

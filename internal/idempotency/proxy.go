@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/lease"
 	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
 )
@@ -28,13 +29,17 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			r.Out.Host = s.URL.Host
 			r.Out.Trailer = nil
 			strip(r.Out.Header)
+			upgrade(r.Out)
 			forwarded(r, s.TrustedProxies)
 			sentOnce(r.Out.Header, r.In.Header)
 		},
 		Transport: s.Transport,
 		ModifyResponse: func(res *http.Response) error {
-			if res.StatusCode != http.StatusSwitchingProtocols { // whose body is the connection
+			switch {
+			case res.StatusCode != http.StatusSwitchingProtocols:
 				res.Body = &answerBody{ReadCloser: res.Body, broken: func(n int64, err error) { brokeOff(s, log, res, n, err) }}
+			case res.Request.Header.Get("Upgrade") == "": // its body is the connection, which the proxy would leave open
+				return errSwitched
 			}
 			return nil
 		},
@@ -45,8 +50,12 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 				refuse(w, r, s, p)
 				return
 			}
-			log.WarnContext(r.Context(), "the service did not answer", "source", s.Name, "error", err)
-			refuse(w, r, s, unanswered(err))
+			what := "the service did not answer"
+			if lostClaim(r.Context()) {
+				what = lostAtWork
+			}
+			log.WarnContext(r.Context(), what, "source", s.Name, "error", err)
+			refuse(w, r, s, unanswered(r.Context(), err))
 		},
 	}
 }
@@ -99,11 +108,13 @@ func brokeOff(s Service, log *slog.Logger, res *http.Response, n int64, err erro
 		seen = "nothing, and its connection was cut; a copy of the request has the service asked again"
 	}
 	what := "the service broke off in the middle of its answer; its own log may say why"
-	if unanswered(err) == timedOut {
-		what = "the service did not end its answer in time; if it needs longer, raise the deadline of the source"
-	}
-	if rests {
+	switch {
+	case lostClaim(ctx):
+		what = lostAtWork
+	case rests:
 		err, what = errRests, "an answer was ended because it had rested for too long; a service whose streams may rest sends something now and then, such as a comment"
+	case unanswered(ctx, err) == timedOut:
+		what = "the service did not end its answer in time; if it needs longer, raise the deadline of the source"
 	}
 	log.WarnContext(ctx, what, "source", s.Name, "status", res.StatusCode, "bytes", n, "error", err, "client_got", seen)
 }
@@ -151,10 +162,34 @@ func climbs(path string) bool {
 
 // unanswered returns the problem that there is no answer of the service because of err. None of this is
 // kept: whether the service did anything is not known, and a copy asks it again.
-func unanswered(err error) *problem.Details {
+func unanswered(ctx context.Context, err error) *problem.Details {
 	var timeout net.Error
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+	if !lostClaim(ctx) && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()) {
 		return timedOut
 	}
 	return unreachable
+}
+
+// lostAtWork is what is logged if [lostClaim].
+const lostAtWork = "the claim of the request was lost while the service was at work, for which the service is not to blame: see whether the store answers"
+
+// lostClaim reports whether the work under ctx was ended because its claim could not be extended. The error of the store may be a
+// timeout of its own.
+func lostClaim(ctx context.Context) bool {
+	var lost *lease.LostError
+	return errors.As(context.Cause(ctx), &lost)
+}
+
+// errSwitched says that the service speaks another protocol than it was asked to.
+var errSwitched = errors.New("the service switched protocols without being asked")
+
+// upgrade takes a request for another protocol out of one that is handed on, a WebSocket excepted: a service that takes HTTP/2 on the
+// connection would be sent requests that nobody has looked at.
+func upgrade(out *http.Request) {
+	if out.Method == http.MethodGet && strings.EqualFold(out.Header.Get("Upgrade"), "websocket") {
+		return
+	}
+	for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
+		out.Header.Del(name)
+	}
 }

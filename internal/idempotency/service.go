@@ -51,7 +51,7 @@ func New(s Service, o Options) http.Handler {
 		hookonce.WithMaxResponse(s.MaxAnswer),
 		hookonce.WithLogger(o.Logger),
 		hookonce.WithClock(o.Now),
-		hookonce.WithObserver(func(_ context.Context, seen hookonce.Observation) { o.Metrics.observe(s.Name, seen) }),
+		hookonce.WithObserver(func(ctx context.Context, seen hookonce.Observation) { o.Metrics.observe(ctx, s.Name, seen) }),
 		scopeOption(scope),
 	}
 	if s.Fingerprint != nil {
@@ -103,17 +103,22 @@ func Keeps(r *http.Request) bool {
 }
 
 // patient moves the server's deadlines, which suit answers that are there at once: the client has a while to
-// send its body, and then nothing cuts the connection while the service is at work. A writer without deadlines
-// has none that must be moved. Leave ends that when the request is over.
+// send its body, and then, for d, nothing cuts the connection while the service is at work: a client that took long to send
+// would hear of none of its attempts what came of it. A writer without deadlines has none that must be moved. Leave ends that
+// when the request is over.
 func patient(w http.ResponseWriter, r *http.Request, d time.Duration) (own *http.Request, leave func()) {
 	socket := http.NewResponseController(w)
-	_ = socket.SetWriteDeadline(time.Now().Add(d))
+	within := func(read, write time.Duration) {
+		now := time.Now()
+		_ = socket.SetReadDeadline(now.Add(read))
+		_ = socket.SetWriteDeadline(now.Add(write))
+	}
 	if r.ContentLength == 0 {
-		_ = socket.SetReadDeadline(time.Now().Add(d))
+		within(d, d)
 		return r, func() {}
 	}
-	_ = socket.SetReadDeadline(time.Now().Add(bodyTime))
-	b := &body{ReadCloser: r.Body, before: func() {}, complete: func() { _ = socket.SetReadDeadline(time.Now().Add(d)) }}
+	within(bodyTime, bodyTime+d)
+	b := &body{ReadCloser: r.Body, before: func() {}, complete: func() { within(d, d) }}
 	own = new(http.Request)
 	*own = *r
 	own.Body = b

@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -27,6 +29,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/lease"
 	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/memstore"
 )
@@ -144,17 +147,22 @@ func TestPatient(t *testing.T) {
 		s, start := &socket{}, time.Now()
 		r, leave := patient(s, httptest.NewRequest("POST", "/", strings.NewReader(body)), d)
 		defer leave()
-		if s.write.Before(start.Add(d)) {
+		least := d
+		if body != "" {
+			least += bodyTime
+		}
+		if s.write.Before(start.Add(least)) {
 			t.Errorf("body %q: an answer must be written until %v after the request", body, s.write.Sub(start))
 		}
+		s.write = s.read // when the body is there it begins anew
 		if early := s.read.Before(start.Add(d)); early != (body != "") {
 			t.Errorf("body %q: it must be there %v after the request", body, s.read.Sub(start))
 		}
 		if _, err := io.ReadAll(r.Body); err != nil {
 			t.Fatal(err)
 		}
-		if s.read.Before(start.Add(d)) {
-			t.Errorf("body %q: the connection is cut %v after the request", body, s.read.Sub(start))
+		if s.read.Before(start.Add(d)) || s.write.Before(start.Add(d)) {
+			t.Errorf("body %q: the connection is cut %v after the request for reads, %v for writes", body, s.read.Sub(start), s.write.Sub(start))
 		}
 	}
 }
@@ -460,6 +468,25 @@ func TestTrailersAreLeftOut(t *testing.T) {
 	}
 }
 
+// What strangers bring about at any time, that the service turns them away, counts by itself: alerts go by failures.
+func TestTurnedAwayIsNoFailure(t *testing.T) {
+	for status, want := range map[int]string{401: "refused", 429: "refused", 500: "failed", 404: "accepted"} {
+		m := NewMetrics(prometheus.NewRegistry())
+		h := New(Service{
+			Name: "charges", URL: &url.URL{Scheme: "http", Host: "service.test"}, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: 20 * time.Second, Lease: 10 * time.Second, NewKeys: 1,
+			Transport: serviceFunc(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+			}),
+		}, Options{Store: memstore.New(), Metrics: m, Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+		h.ServeHTTP(httptest.NewRecorder(), keyed(t, "http://gw.test/"))
+		for _, s := range []string{"accepted", "refused", "failed"} {
+			if n := testutil.ToFloat64(m.requests.WithLabelValues("charges", s)); (n == 1) != (s == want) {
+				t.Errorf("%d: %v count as %s, want one %s", status, n, s, want)
+			}
+		}
+	}
+}
+
 // What alerts go by is there before the first request: they see only what grows.
 func TestFailuresAreCountedFromTheBeginning(t *testing.T) {
 	m := NewMetrics(prometheus.NewRegistry())
@@ -529,9 +556,75 @@ func TestUnanswered(t *testing.T) {
 		errors.New("connection refused"):   unreachable,
 		io.ErrUnexpectedEOF:                unreachable,
 	} {
-		if got := unanswered(err); got != want {
+		if got := unanswered(t.Context(), err); got != want {
 			t.Errorf("%v: %s, want %s", err, got.Type, want.Type)
 		}
+		lost, cancel := context.WithCancelCause(t.Context())
+		cancel(&lease.LostError{Of: "a claim", Err: err})
+		if got := unanswered(lost, context.Cause(lost)); got != unreachable {
+			t.Errorf("when the claim is lost by %v: %s, want %s", err, got.Type, unreachable.Type)
+		}
+	}
+}
+
+// A WebSocket is handed on, and no other protocol is: its connection would take requests that nobody has looked at. A service that
+// speaks another one without being asked does not keep its connection.
+func TestProtocolsThatAreHandedOn(t *testing.T) {
+	closed := make(chan error, 1)
+	srv := front(t, func(w http.ResponseWriter, r *http.Request) {
+		asked := strings.Join([]string{r.Header.Get("Connection"), r.Header.Get("Upgrade"), r.Header.Get("Http2-Settings")}, "|")
+		if asked == "||" && r.URL.Path != "/unasked" {
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-Asked: %s\r\n\r\n", cmp.Or(r.Header.Get("Upgrade"), "echo"), asked)
+		_, err = io.Copy(conn, conn)
+		if r.URL.Path == "/unasked" {
+			closed <- err
+		}
+	}, 0, func(s *Service) { s.OptionalKey = true })
+	for name, c := range map[string]struct {
+		request string
+		status  int
+		asked   string
+	}{
+		"a WebSocket":         {"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n", 101, "Upgrade|WebSocket|"},
+		"HTTP/2":              {"GET / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", 200, ""},
+		"HTTP/2, half named":  {"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", 200, ""},
+		"one of two":          {"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c, websocket\r\n", 200, ""},
+		"with a key":          {"POST / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nIdempotency-Key: k1\r\nContent-Length: 0\r\n", 200, ""},
+		"without being asked": {"GET /unasked HTTP/1.1\r\n", 502, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprint(conn, c.request+"Host: gw.test\r\n\r\n")
+			in := bufio.NewReader(conn)
+			res, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.StatusCode != c.status || res.Header.Get("X-Asked") != c.asked {
+				t.Errorf("answered %d, and the service was asked for %q; want %d and %q", res.StatusCode, res.Header.Get("X-Asked"), c.status, c.asked)
+			}
+			if c.status == http.StatusSwitchingProtocols {
+				fmt.Fprint(conn, "hello")
+				if p, err := in.Peek(5); string(p) != "hello" {
+					t.Errorf("over the WebSocket came %q, %v", p, err)
+				}
+			}
+			if c.request == "GET /unasked HTTP/1.1\r\n" {
+				<-closed
+			}
+		})
 	}
 }
 
@@ -651,7 +744,18 @@ func TestServiceThatBreaksOffIsNotAskedAgain(t *testing.T) {
 }
 
 // cutOff is a service that begins its answer with 10 bytes, and breaks off, or says nothing more until nobody waits.
-type cutOff struct{ hangs bool }
+type cutOff struct {
+	hangs bool
+	store hookonce.ResponseStore // of the claims; nil: one that answers
+}
+
+// stuck is a store that does not answer those who extend a claim.
+type stuck struct{ *memstore.Store }
+
+func (stuck) Extend(ctx context.Context, _ hookonce.Claim, _ time.Duration) (hookonce.Claim, error) {
+	<-ctx.Done()
+	return hookonce.Claim{}, ctx.Err()
+}
 
 func (c cutOff) RoundTrip(r *http.Request) (*http.Response, error) {
 	rest := func([]byte) (int, error) {
@@ -659,7 +763,7 @@ func (c cutOff) RoundTrip(r *http.Request) (*http.Response, error) {
 			return 0, io.ErrUnexpectedEOF
 		}
 		<-r.Context().Done()
-		return 0, r.Context().Err()
+		return 0, context.Cause(r.Context()) // as that of net/http does
 	}
 	body := io.NopCloser(io.MultiReader(strings.NewReader("half of it"), reader(rest)))
 	return &http.Response{StatusCode: http.StatusCreated, Header: http.Header{}, ContentLength: -1, Body: body, Request: r}, nil
@@ -672,7 +776,7 @@ func (r reader) Read(p []byte) (int, error) { return r(p) }
 // A service that breaks off in the middle of its answer is told of in words: which one, after how much, and what its client
 // saw of it. It is no panic of the gateway.
 func TestServiceThatBreaksOffIsLogged(t *testing.T) {
-	const cut, late = "the service broke off in the middle of its answer", "the service did not end its answer in time"
+	const cut, late, lost = "the service broke off in the middle of its answer", "the service did not end its answer in time", "the claim of the request was lost while the service was at work"
 	const nothing, part = "nothing, and its connection was cut", "the answer up to there, and its connection was cut"
 	for name, c := range map[string]struct {
 		key                    string
@@ -684,6 +788,8 @@ func TestServiceThatBreaksOffIsLogged(t *testing.T) {
 		"claimed": {"k1", cutOff{}, cut, "unexpected EOF", nothing, "the handler broke off its answer", ""},
 		"late": {"k1", cutOff{hangs: true}, late, "context deadline exceeded", nothing,
 			"the handler broke off its answer after its context had ended: context deadline exceeded", ""},
+		"stuck": {"k1", cutOff{hangs: true, store: stuck{memstore.New()}}, lost, "the lease of gateway:charges/3:any2:k1 was lost: context deadline exceeded", nothing,
+			"the handler broke off its answer after its context had ended: the lease of gateway:charges/", ""},
 		"passed on": {"", cutOff{}, cut, "unexpected EOF", part, "", "half of it"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -691,7 +797,7 @@ func TestServiceThatBreaksOffIsLogged(t *testing.T) {
 				var log bytes.Buffer
 				h := New(Service{Name: "charges", URL: &url.URL{Scheme: "http", Host: "127.0.0.1"}, Transport: c.service, MaxBody: 1 << 20,
 					MaxAnswer: 1 << 20, Timeout: 20 * time.Second, Lease: 10 * time.Second, NewKeys: 1000, OptionalKey: true,
-				}, Options{Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.NewJSONHandler(&log, nil)), Now: time.Now})
+				}, Options{Store: cmp.Or[hookonce.ResponseStore](c.service.store, memstore.New()), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.NewJSONHandler(&log, nil)), Now: time.Now})
 				r := keyed(t, "http://127.0.0.1/")
 				if r.Header.Set("Idempotency-Key", c.key); c.key == "" {
 					r.Header.Del("Idempotency-Key")
@@ -719,7 +825,7 @@ func TestServiceThatBreaksOffIsLogged(t *testing.T) {
 					t.Fatalf("logged %s: %v", &log, err)
 				}
 				_ = lines.Decode(&failed) // there is none of what is passed on
-				if !strings.HasPrefix(told.Msg, c.message) || !strings.HasPrefix(told.Client, c.client) || failed.Error != c.failed {
+				if !strings.HasPrefix(told.Msg, c.message) || !strings.HasPrefix(told.Client, c.client) || !strings.HasPrefix(failed.Error, c.failed) {
 					t.Errorf("logged %s", &log)
 				}
 				told.Msg, told.Client = "", ""

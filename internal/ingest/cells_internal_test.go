@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,17 @@ func TestAnswersAccountForEveryEvent(t *testing.T) {
 	} {
 		if err := accounted(&cells.Answer{Counts: counts}, 2); !errors.Is(err, want) {
 			t.Errorf("two events are answered %q: %v, want %v", counts, err, want)
+		}
+	}
+}
+
+// What another cell cannot take now is told as what this one cannot: that cells are configured differently is said of nothing else.
+func TestBusyElsewhereIsNoDisagreement(t *testing.T) {
+	disagree := []*refusal{errCellRefused, errPanic, errUnspecified, errTooMany, errNotAllowed} // the last two it does not look at
+	for _, p := range allRefusals() {
+		want := p.Status == http.StatusServiceUnavailable && !slices.Contains(disagree, p)
+		if got := refusalOf(&cells.RefusedError{Cell: "b", Reason: p.Reason}); (got != errCellRefused) != want || want && got.Reason != p.Reason {
+			t.Errorf("another cell could not take it, %s: told as %s", p.Reason, got.Reason)
 		}
 	}
 }

@@ -33,6 +33,7 @@ type Handler struct {
 	pools   *pools
 	refused *refusals.Log
 	storing atomic.Int64
+	asking  atomic.Int64
 
 	doors atomic.Pointer[doors]
 
@@ -92,7 +93,7 @@ func (h *Handler) Reload(sources []Source, services []Service, trustedProxies []
 		next.endpoints[s.Name] = e
 	}
 	for _, s := range services {
-		e := newService(s, o, h.metrics, h.refused, h.share(s.Name).reading)
+		e := newService(s, o, h.metrics, h.refused, h.share(s.Name).reading, &h.asking)
 		e.throttle = e.throttle.keep(before.throttle(s.Name))
 		next.services[s.Name] = e
 	}
@@ -130,6 +131,10 @@ func (d *doors) throttle(name string) throttle {
 // Storing returns how many requests wait for the journal at this moment. What is cut off before that,
 // or after it, is neither acknowledged nor in doubt: its sender comes again.
 func (h *Handler) Storing() int { return int(h.storing.Load()) }
+
+// Asking returns how many requests with a key services are asked for at this moment. What comes of those that are cut off is not
+// known, and a copy has the service asked again.
+func (h *Handler) Asking() int { return int(h.asking.Load()) }
 
 // ServeHTTP answers one delivery, or one request to a service.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -3,6 +3,7 @@ package ingest
 import (
 	"io"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/body"
@@ -17,9 +18,10 @@ type service struct {
 	throttle throttle
 	reading  *bodyMemory
 	received counter
+	asking   *atomic.Int64
 }
 
-func newService(s Service, o Options, m *metrics, refused *refusals.Log, room *bodyMemory) *service {
+func newService(s Service, o Options, m *metrics, refused *refusals.Log, room *bodyMemory, asking *atomic.Int64) *service {
 	return &service{
 		refuser:  newRefuser(s.Name, o, m, refused, hookonce.Profile{}, allowlist{allow: s.Allow, trusted: o.TrustedProxies}, errTooMany, errNotAllowed, errCrowded),
 		Service:  s,
@@ -27,6 +29,7 @@ func newService(s Service, o Options, m *metrics, refused *refusals.Log, room *b
 		throttle: newThrottle(s.Rate, s.Burst),
 		reading:  room,
 		received: m.receivedOf(s.Name),
+		asking:   asking,
 	}
 }
 
@@ -51,7 +54,8 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	held := s.reading.hold(s.allowlist.address(r), w)
 	defer held.release()
-	kept := &keptBody{ReadCloser: r.Body, held: held, header: w.Header(), body: s.MaxBody + 1, answer: s.MaxAnswer}
+	kept := &keptBody{ReadCloser: r.Body, held: held, header: w.Header(), body: s.MaxBody + 1, answer: s.MaxAnswer, asking: s.asking}
+	defer kept.leave()
 	own := *r
 	own.Body = kept
 	s.handler.ServeHTTP(w, &own)
@@ -75,7 +79,8 @@ type keptBody struct {
 	body, answer int64       // the largest
 	read, taken  int64
 	complete     bool
-	err          error // there was no room
+	asking       *atomic.Int64 // how many are complete, of all services
+	err          error         // there was no room
 }
 
 // errNoRoom is what the handler is told: the library answers it 503.
@@ -117,6 +122,14 @@ func (k *keptBody) room(err error) bool {
 		return true
 	}
 	k.complete = true
+	k.asking.Add(1)
 	k.held.Give(k.taken - min(k.read, k.taken))
 	return k.held.Take(k.answer)
+}
+
+// leave says that the request is over.
+func (k *keptBody) leave() {
+	if k.complete {
+		k.asking.Add(-1)
+	}
 }
