@@ -508,32 +508,56 @@ func TestConnectionIsNotCutAfterTheHandler(t *testing.T) {
 	}
 }
 
-// A handler that goes on after its context has ended, for ever perhaps, loses its connection, and so the key. Nothing
-// of what it wrote stays, and nobody else's connection is cut.
+// A handler that goes on after its context has ended, for ever perhaps, loses its connection, and so the key, also while
+// the server is at work on a statement of it. Nothing of what it wrote stays, and nobody else's connection is cut.
 func TestHandlerThatNeverReturnsLosesTheKey(t *testing.T) {
-	store, pool := newStore(t, pgstore.WithPatience(time.Millisecond))
-	ctx, cancel := context.WithCancel(t.Context())
-	gate, wrote, result := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() {
-		_, err := store.Within(ctx, request("evt_1"), func(tx pgx.Tx, c hookonce.Claim) error {
-			_, err := tx.Exec(ctx, "INSERT INTO effects VALUES ('hung')")
-			close(wrote)
+	waits := func(gate <-chan struct{}, _ pgx.Tx) { <-gate }
+	asks := func(_ <-chan struct{}, tx pgx.Tx) { _, _ = tx.Exec(context.Background(), "SELECT pg_sleep(60)") }
+	const asking = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`
+	for name, c := range map[string]struct {
+		hang   func(gate <-chan struct{}, tx pgx.Tx)
+		hung   string
+		pooled bool
+	}{
+		"outside":                {waits, "SELECT 1", false},
+		"in a statement":         {asks, asking, false},
+		"in one, over PgBouncer": {asks, asking, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := pgtest.DSN(t)
+			pool := open(t, dsn, "")
+			pgtest.Migrate(t, pool, "")
+			mustExec(t, pool, "CREATE TABLE effects (id text NOT NULL)")
+			first := pool
+			if c.pooled {
+				first = open(t, pgtest.PgBouncer(t, dsn), "default_query_exec_mode=exec")
+			}
+			store := pgstore.New(first, pgstore.WithPatience(time.Millisecond))
+			ctx, cancel := context.WithCancel(t.Context())
+			gate, wrote, result := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			go func() {
+				_, err := store.Within(ctx, request("evt_1"), func(tx pgx.Tx, _ hookonce.Claim) error {
+					_, err := tx.Exec(ctx, "INSERT INTO effects VALUES ('hung')")
+					close(wrote)
+					c.hang(gate, tx)
+					return err
+				})
+				result <- err
+			}()
+			<-wrote
+			await(t, pool, c.hung)
 			cancel()
-			<-gate
-			return err
+			mustClaim(t, pgstore.New(pool, pgstore.WithWait(20*time.Second)), "evt_1", hookonce.Acquired)
+			close(gate)
+			if err := <-result; !errors.Is(err, context.Canceled) {
+				t.Errorf("the first was told %v", err)
+			}
+			mustBe(t, store, "evt_1", hookonce.StateDone, "")
+			var hung int
+			if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM effects").Scan(&hung); err != nil || hung != 0 {
+				t.Errorf("%d effects of it, %v", hung, err)
+			}
+			mustClaim(t, store, "evt_2", hookonce.Acquired)
 		})
-		result <- err
-	}()
-	<-wrote
-	mustClaim(t, pgstore.New(pool, pgstore.WithWait(20*time.Second)), "evt_1", hookonce.Acquired)
-	close(gate)
-	if err := <-result; !errors.Is(err, context.Canceled) {
-		t.Errorf("the first was told %v", err)
 	}
-	mustBe(t, store, "evt_1", hookonce.StateDone, "")
-	var hung int
-	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM effects").Scan(&hung); err != nil || hung != 0 {
-		t.Errorf("%d effects of it, %v", hung, err)
-	}
-	mustClaim(t, store, "evt_2", hookonce.Acquired)
 }

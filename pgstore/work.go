@@ -49,18 +49,26 @@ func (w *work) begin(ctx context.Context, queue func(*pgx.Batch)) error {
 	return nil
 }
 
-// leash cuts the connection when ctx has ended and a handler has not heeded that for as long as patience, unless
+// leash ends the session when ctx has ended and a handler has not heeded that for as long as patience, unless
 // release was called before. Whatever the handler does then, it no longer holds the key, and could not have committed.
 func (w *work) leash(ctx context.Context, patience time.Duration) (release func()) {
-	conn := w.conn.Conn().PgConn().Conn()
-	var first sync.Once // of the two, or the connection of another's work might be cut
-	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(patience, func() { first.Do(func() { conn.Close() }) })
-	})
+	conn := w.conn.Conn().PgConn()
+	var first sync.Once // of the two, and release waits for the end, or another's work might be cut
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, func() { first.Do(func() { cut(conn) }) }) })
 	return func() {
 		stop()
 		first.Do(func() {})
 	}
+}
+
+// cut closes a connection that somebody uses. A server that is at work on a statement, or waits for a lock, does not look
+// whether its client is there, so it is told to stop that first. pgx would tell it as well, if somebody reads the answer, but
+// when the connection is closed, and a pooler does not know any more whose statement it was.
+func cut(conn *pgconn.PgConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	defer cancel()
+	_ = conn.CancelRequest(ctx)
+	conn.Conn().Close()
 }
 
 // commit commits the transaction, if it still is the one that holds the claim. An error wraps

@@ -264,22 +264,26 @@ func stepMySQL(ctx context.Context, db *sql.DB, d doom, args []any, limit int) (
 	return looked, gone, err
 }
 
-// soundMySQL refuses settings of the connection under which claims are not what they say.
+// soundMySQL refuses settings of the connection, or the server, under which claims are not what they say. With AFTER_COMMIT,
+// MariaDB's default, a commit that waits for a replica is there for all others to see already.
 func soundMySQL(ctx context.Context, db *sql.DB) error {
 	if err := soundGalera(ctx, db); err != nil {
 		return err
 	}
 	rows, err := db.QueryContext(ctx, `SHOW SESSION VARIABLES WHERE Variable_name IN
-		('autocommit', 'tx_isolation', 'transaction_isolation', 'tx_read_only', 'transaction_read_only')`)
+		('autocommit', 'tx_isolation', 'transaction_isolation', 'tx_read_only', 'transaction_read_only',
+		'rpl_semi_sync_master_enabled', 'rpl_semi_sync_master_wait_point', 'rpl_semi_sync_source_enabled', 'rpl_semi_sync_source_wait_point')`)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
+	set := make(map[string]string)
 	for rows.Next() {
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {
 			return err
 		}
+		set[name] = value
 		switch {
 		case name == "autocommit" && value != "ON":
 			return errors.New("connections have autocommit off: claims under a lease, and the traces of failures, would be gone with " +
@@ -289,6 +293,12 @@ func soundMySQL(ctx context.Context, db *sql.DB) error {
 		case strings.EqualFold(value, "READ-UNCOMMITTED"):
 			return errors.New("connections read what others have not committed (READ UNCOMMITTED): a copy would be told that work is done " +
 				"which may still be rolled back, and the event be lost; choose READ COMMITTED or a stricter level")
+		}
+	}
+	for _, semi := range []string{"rpl_semi_sync_master_", "rpl_semi_sync_source_"} {
+		if point := semi + "wait_point"; set[semi+"enabled"] == "ON" && set[point] == "AFTER_COMMIT" {
+			return fmt.Errorf("others see what is committed before a replica has it: a copy would be told that work is done which only this server has, "+
+				"and the event be lost with the server; set %s to AFTER_SYNC", point)
 		}
 	}
 	return rows.Err()

@@ -43,8 +43,9 @@ func TestCheckRefusesUnsoundConnections(t *testing.T) {
 }
 
 // A server that follows another takes no writes but those of users who may do everything, and a user may have too few rights.
-func TestCheckRefusesMySQLThatTakesNoWrites(t *testing.T) {
-	dsn := mariadbtest.Durable(t) // the setting is the whole server's
+// One that shows what its replica does not have would tell copies what can be lost.
+func TestCheckRefusesUnsoundMySQL(t *testing.T) {
+	dsn := mariadbtest.Durable(t) // the settings are the whole server's
 	open := func(user string) *sql.DB {
 		db, err := sql.Open("mysql", strings.Replace(dsn, "root@", user+"@", 1))
 		must(t, err)
@@ -63,6 +64,9 @@ func TestCheckRefusesMySQLThatTakesNoWrites(t *testing.T) {
 		{`REVOKE UPDATE (state) ON hookonce_effects FROM app@'%'`, "this user may read the tables and write to none"},
 		{`GRANT DELETE ON hookonce_states TO app@'%'`, ""}, // for a janitor
 		{`GRANT INSERT, UPDATE ON hookonce_claims TO app@'%'`, ""},
+		{`SET GLOBAL rpl_semi_sync_master_enabled = ON`, "set rpl_semi_sync_master_wait_point to AFTER_SYNC"},
+		{`SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_SYNC`, ""},
+		{`SET GLOBAL rpl_semi_sync_master_enabled = OFF, rpl_semi_sync_master_wait_point = AFTER_COMMIT`, ""},
 		{`SET GLOBAL read_only = ON`, "read_only is off there"},
 	} {
 		exec(t, admin, step.change)

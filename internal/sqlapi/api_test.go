@@ -175,6 +175,20 @@ func TestFailForgetsOnlyWhatWasRefused(t *testing.T) {
 	}
 }
 
+// The time of a first attempt tells it from a later one of the same token. As a text, which any client can keep, it is whole.
+func TestFailForgetsByTheWholeTime(t *testing.T) {
+	d := newCaller(t)
+	first, err := ask[string](d, d, "SELECT first_seen::text FROM hookonce.lease('shop', 'evt_1', 60)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fail = "SELECT hookonce.fail('shop', 'evt_1', 1, forget => "
+	refuses(d, d, "WH001", fail+"$1::text::timestamptz - interval '1 microsecond')", first)
+	is(d, d, "processing", "SELECT state FROM hookonce.lookup('shop', 'evt_1')")
+	mustExec(t, d.Pool, fail+"$1::text::timestamptz)", first)
+	is(d, d, 0, "SELECT count(*) FROM hookonce.lookup('shop', 'evt_1')")
+}
+
 // A row is the same whoever made it.
 func TestRowIsTheLibrarys(t *testing.T) {
 	d := newCaller(t)

@@ -71,6 +71,44 @@ func TestAClaimLeavesNoSettingBehind(t *testing.T) {
 	is(d, d, "", "SELECT current_setting('hookonce.claiming', true)")
 }
 
+// Claim and work in one statement, in the form of docs/sql.md: all rows of the work or, for a copy, none, also where one has
+// to be waited for. In the WHERE of a table the claim would be asked for once for each of its rows.
+func TestClaimInOneStatement(t *testing.T) {
+	const once = "WITH c AS (SELECT hookonce.claim('shop', 'evt_1') AS go_on) "
+	for name, statement := range map[string]string{
+		"insert":           once + "INSERT INTO done SELECT n FROM work, c WHERE c.go_on AND n > 0",
+		"update":           once + "UPDATE work SET n = n + 10 FROM c WHERE c.go_on AND n > 0",
+		"insert, and lock": once + "INSERT INTO done SELECT n FROM work, c WHERE c.go_on AND n > 0 FOR UPDATE OF work",
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newCaller(t)
+			mustExec(t, d.Pool, "CREATE TABLE done (n int); CREATE TABLE work AS SELECT generate_series(1, 3) AS n")
+			first := d.begin()
+			if _, err := first.Exec(t.Context(), "UPDATE work SET n = n"); err != nil {
+				t.Fatal(err)
+			}
+			changed := make(chan int64, 1)
+			go func() {
+				tag, err := d.Exec(t.Context(), statement)
+				if err != nil {
+					t.Error(err)
+				}
+				changed <- tag.RowsAffected()
+			}()
+			if name != "insert" {
+				d.awaitWaiter()
+			}
+			d.end(first.Commit)
+			if got := <-changed; got != 3 {
+				t.Errorf("%d rows are changed, want 3", got)
+			}
+			if tag, err := d.Exec(t.Context(), statement); err != nil || tag.RowsAffected() != 0 {
+				t.Errorf("a copy changes %d rows, %v", tag.RowsAffected(), err)
+			}
+		})
+	}
+}
+
 func psqlOutsideATransaction(t *testing.T) {
 	s := newShop(t)
 	mustExec(t, s.pool, `CREATE TABLE work (key text); CREATE SCHEMA mine;

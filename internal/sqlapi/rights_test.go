@@ -49,7 +49,7 @@ func TestPageWorks(t *testing.T) {
 	}
 	var done int
 	err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM hookonce.claims WHERE state = 'done'").Scan(&done)
-	if err != nil || done != 2 { // that of the page's shop, and that of the program behind the gateway
+	if err != nil || done != 3 { // two of the page's shop, and that of the program behind the gateway
 		t.Errorf("%d events are done, %v", done, err)
 	}
 }
