@@ -342,6 +342,10 @@ func (s *server) wanted() (rights string) {
 		{"bodies,attempts,pauses,alert_silences,alert_records", "SELECT,INSERT,DELETE"},
 		{"reconcile_marks", "SELECT,INSERT,UPDATE"},
 		{"kept_bodies,kept_attempts", "SELECT,DELETE"},
+		{"reconciliations,cell_fence", "SELECT"},
+	}
+	if s.cell != "" {
+		all = append(all, struct{ tables, verbs string }{"cell_fence", "INSERT,UPDATE"}, struct{ tables, verbs string }{"cell_maps,cell_confirmations", "SELECT,INSERT"})
 	}
 	if s.runs(config.Observe) {
 		all = append(all, struct{ tables, verbs string }{"observations", "SELECT,INSERT,DELETE"})

@@ -200,6 +200,9 @@ func TestRightsOfRoles(t *testing.T) {
 		{"GRANT USAGE ON SEQUENCE hookonce.writers TO doctor_gateway; REVOKE DELETE ON hookonce.deliveries FROM doctor_gateway", Fault, "everything: deliveries (DELETE)\n"},
 		{"GRANT DELETE ON hookonce.deliveries TO doctor_gateway", OK, "all that the gateway does"},
 		{"REVOKE ALL ON hookonce.effects, hookonce.versions, hookonce.observations FROM doctor_gateway; REVOKE INSERT, UPDATE ON hookonce.kept_bodies FROM doctor_gateway", OK, "all that the gateway does"},
+		{"REVOKE ALL ON hookonce.reconciliations, hookonce.cell_fence, hookonce.cell_maps, hookonce.cell_confirmations FROM doctor_gateway", Fault,
+			"everything: cell_fence (SELECT), reconciliations (SELECT)\n"},
+		{"GRANT SELECT ON hookonce.reconciliations, hookonce.cell_fence TO doctor_gateway", OK, "all that the gateway does"},
 	} {
 		exec(t, dsn, strings.Split(step.grant, "; ")...)
 		found := as(unready)
@@ -211,13 +214,18 @@ func TestRightsOfRoles(t *testing.T) {
 	if text := texts(as(nil), "rights"); !strings.Contains(text, "effects (INSERT)") { // of a program that may enqueue
 		t.Errorf("a program with the library: %s", text)
 	}
-	observing := as(func(p *Patient) {
-		unready(p)
-		p.Config.Sources[0].Mode = config.Observe
-	})
-	expect(t, observing, map[string]Level{"rights": Fault})
-	if text := texts(observing, "rights"); !strings.Contains(text, "everything: observations (DELETE), observations (INSERT), observations (SELECT)\n") {
-		t.Errorf("a source that is observed: %s", text)
+	for says, change := range map[string]func(*config.Config){
+		"observations (DELETE), observations (INSERT), observations (SELECT)":                                                                        func(c *config.Config) { c.Sources[0].Mode = config.Observe },
+		"cell_confirmations (INSERT), cell_confirmations (SELECT), cell_fence (INSERT), cell_fence (UPDATE), cell_maps (INSERT), cell_maps (SELECT)": func(c *config.Config) { c.Cell = "eu" },
+	} {
+		found := as(func(p *Patient) {
+			unready(p)
+			change(p.Config)
+		})
+		expect(t, found, map[string]Level{"rights": Fault})
+		if text := texts(found, "rights"); !strings.Contains(text, "everything: "+says+"\n") {
+			t.Errorf("%s, want %s", text, says)
+		}
 	}
 	if text := texts(as(unready), "rights"); strings.Contains(text, "_default") || strings.Contains(text, "_2") {
 		t.Errorf("partitions are asked for: %s", text)
