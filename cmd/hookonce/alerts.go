@@ -177,7 +177,7 @@ func newAlertsHistoryCommand(w *env) *cobra.Command {
 		Short: "List what happened to alerts, newest first",
 		Long: `History lists when alerts fired and ended, who was told, and what people did. ALERT is a rule, or a rule, a slash
 and a subject; without it the history is that of all.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOneArg("ALERT"),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := admin.client(w, c)
 			if err != nil {
@@ -365,7 +365,7 @@ func newAlertsTestCommand(w *env) *cobra.Command {
 		Short: "Send a test message, and show what the receiver said",
 		Long: `Test has the gateway send a message to each receiver of a channel of alerts.notify, or of all channels, that says that
 nothing is wrong. It exits 1 if one of them could not be told. With --json it writes one list, with an element for each channel.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMostOneArg("CHANNEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := admin.client(w, c)
 			if err != nil {

@@ -195,7 +195,7 @@ fetches what senders made since then, where they have a list.
 Its gateways must be stopped first: nothing here can keep them from accepting what reaches them.
 The decision is in the audit log.`,
 		Example: `  hookonce cells forget us --lost-since 2026-11-21T12:00:00Z --by alice --reason "disk lost" --yes`,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneArg("CELL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			now := time.Now()
 			at, err := moment("lost-since", since, now)

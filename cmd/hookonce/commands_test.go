@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -59,6 +60,21 @@ func TestCommandsAreExplainedAndTried(t *testing.T) {
 		}
 		if !command.MatchString(tried.String()) {
 			t.Errorf("no script of testdata uses %q", c.CommandPath())
+		}
+	}
+}
+
+// TestWrongArgumentsAreWrongUsage: no command takes four arguments that mean nothing, and each that misses or refuses some says so
+// with the status that docs/commands.md promises.
+func TestWrongArgumentsAreWrongUsage(t *testing.T) {
+	for _, c := range descendants(newRootCommand(&env{out: io.Discard, err: io.Discard})) {
+		var usage *usageError
+		if err := c.ValidateArgs(nil); err != nil && !errors.As(err, &usage) {
+			t.Errorf("%s without arguments: %v", c.CommandPath(), err)
+		}
+		args := append(strings.Fields(c.CommandPath()), "=", "=", "=", "=")
+		if status := execute(&env{args: args, in: strings.NewReader(""), out: io.Discard, err: io.Discard}); status != exitUsage {
+			t.Errorf("%q: exit status %d", args, status)
 		}
 	}
 }

@@ -172,11 +172,16 @@ func newPauseCommand(w *env, verb, short string) *cobra.Command {
 			if admin.json {
 				return printJSON(w, done)
 			}
-			state := map[bool]string{true: "paused", false: "delivering"}[done.Paused]
-			if !done.Changed {
-				state += " already"
+			say := "%s is delivering.\n"
+			switch {
+			case done.Paused && done.Changed:
+				say = "%s is paused.\n"
+			case done.Paused:
+				say = "%s is paused already.\n"
+			case !done.Changed:
+				say = "%s was not paused.\n"
 			}
-			_, err = fmt.Fprintf(w.out, "%s is %s.\n", clean(done.Name), state)
+			_, err = fmt.Fprintf(w.out, say, clean(done.Name))
 			return err
 		},
 	}

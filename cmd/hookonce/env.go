@@ -101,6 +101,21 @@ func oneArg(name string) cobra.PositionalArgs {
 	}
 }
 
+// atMostOneArg wants none, or one, called name.
+func atMostOneArg(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return oneArg(name)(c, args)
+	}
+}
+
+// someArgs wants at least one, of which the first is called name.
+func someArgs(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error { return oneArg(name)(c, args[:min(len(args), 1)]) }
+}
+
 func isReference(s string) bool { return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:") }
 
 // dereference returns what env:NAME or file:PATH holds, and any other text as it is.

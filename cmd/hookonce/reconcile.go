@@ -43,7 +43,7 @@ With --provider the question is put for a program that uses the library, without
 not done, with the error. What is missing can be sent again, but not stored: only the program can carry it out.
 
 Exit status: 0 nothing is missing, or all of it was recovered; 1 something is, or the question could not be
-answered; 2 wrong usage.`
+answered, also where the sender's list does not go back to --since; 2 wrong usage.`
 
 const reconcileExample = `  hookonce reconcile --source billing --since 48h
   hookonce reconcile --source billing --since 2026-11-21 --until 2026-11-22 --redeliver
@@ -138,14 +138,18 @@ func runReconcile(w *env, c *cobra.Command, cfg *config.Config, gateways []*admi
 		return err
 	}
 	defer b.Close()
-	return tellReconciled(ctx, w, asJSON, func(show func(reconcile.Progress)) (*reconcile.Report, error) {
+	return tellReconciled(ctx, w, ask.Since, asJSON, func(show func(reconcile.Progress)) (*reconcile.Report, error) {
 		ask.Progress = show
 		return b.Reconcile(ctx, ask)
 	})
 }
 
+// moments is how much later than what was asked for a list may begin: where --since is as long ago as the list goes back, the
+// sender is asked some moments after that.
+const moments = time.Minute
+
 // tellReconciled compares, shows how far that is, and writes what was found.
-func tellReconciled(ctx context.Context, w *env, asJSON bool, compare func(func(reconcile.Progress)) (*reconcile.Report, error)) error {
+func tellReconciled(ctx context.Context, w *env, since time.Time, asJSON bool, compare func(func(reconcile.Progress)) (*reconcile.Report, error)) error {
 	progress := newProgress(w)
 	r, err := compare(progress.show)
 	progress.end()
@@ -166,6 +170,8 @@ func tellReconciled(ctx context.Context, w *env, asJSON bool, compare func(func(
 		return err
 	case r.Missing+len(r.Undelivered) > r.Redelivered+r.Stored+r.Arrived:
 		return errors.New("events are missing")
+	case r.Cut && r.Since.Sub(since) > moments:
+		return r.BeforeList()
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (o *claimsOf) run(w *env, c *cobra.Command, ask *gateway.Comparison, asJSON
 			return nil, claims{store}.renamed(ctx, ask.Source, missing)
 		}
 	}
-	return tellReconciled(ctx, w, asJSON, func(show func(reconcile.Progress)) (*reconcile.Report, error) {
+	return tellReconciled(ctx, w, ask.Since, asJSON, func(show func(reconcile.Progress)) (*reconcile.Report, error) {
 		opts.Progress = show
 		return reconcile.Run(ctx, opts)
 	})

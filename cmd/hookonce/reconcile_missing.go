@@ -102,7 +102,7 @@ func newReconcileDismissCommand(w *env) *cobra.Command {
 		Long: `Dismiss ends that events of a source are told as missing, by their keys, or all of them. They are not found again.
 Nothing else changes: a webhook that comes after all is an event like any other. Who did it, and why, is on the audit
 log.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someArgs("SOURCE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if all == (len(args) > 1) {
 				return &usageError{c.CommandPath(), fmt.Errorf("name the keys of events after the source, or write --all")}

@@ -7,14 +7,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/gateway"
 	"github.com/hookonce/hookonce/internal/reconcile"
 )
 
-// A comparison succeeds if nothing is missing any more, also of what has no key.
+// A comparison succeeds if all that was asked for was compared and nothing is missing any more, also of what has no key.
 func TestMissingEventsAreAFailure(t *testing.T) {
+	asked := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		report reconcile.Report
 		fails  bool
@@ -27,10 +29,13 @@ func TestMissingEventsAreAFailure(t *testing.T) {
 		"one is another cell's":         {reconcile.Report{Missing: 1, Elsewhere: 1}, true},
 		"one without a key is lost":     {reconcile.Report{Listed: 1, Unkeyed: 1, Undelivered: make([]reconcile.Missing, 1)}, true},
 		"it is sent again":              {reconcile.Report{Listed: 1, Unkeyed: 1, Undelivered: make([]reconcile.Missing, 1), Redelivered: 1}, false},
+		"the list begins later":         {reconcile.Report{Listed: 7, Known: 7, Cut: true, Since: asked.Add(time.Hour)}, true},
+		"or is empty":                   {reconcile.Report{Cut: true, Since: asked.Add(time.Hour)}, true},
+		"it begins a moment later":      {reconcile.Report{Listed: 7, Known: 7, Cut: true, Since: asked.Add(time.Second)}, false},
 	} {
 		var out bytes.Buffer
 		w := &env{out: &out, err: &out}
-		err := tellReconciled(t.Context(), w, false, func(func(reconcile.Progress)) (*reconcile.Report, error) { return &c.report, nil })
+		err := tellReconciled(t.Context(), w, asked, false, func(func(reconcile.Progress)) (*reconcile.Report, error) { return &c.report, nil })
 		if (err != nil) != c.fails {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -34,7 +34,7 @@ func reconcileThere(ctx context.Context, w *env, gateways []*adminClient, ask *g
 	if !ask.Until.IsZero() {
 		question.Until = &ask.Until
 	}
-	return tellReconciled(ctx, w, asJSON, func(func(reconcile.Progress)) (*reconcile.Report, error) {
+	return tellReconciled(ctx, w, ask.Since, asJSON, func(func(reconcile.Progress)) (*reconcile.Report, error) {
 		var found struct {
 			Report *reconcile.Report
 			Error  string

@@ -51,7 +51,8 @@ func (a *api) resume(ctx context.Context, in *pauseInput) (*answer[PauseResult],
 	return a.setPaused(ctx, in, false)
 }
 
-// setPaused changes a destination that exists; one that is not configured any more can be resumed.
+// setPaused changes a destination that exists. One that is not configured any more can be resumed, so resuming looks for the name only
+// where nothing was paused under it.
 func (a *api) setPaused(ctx context.Context, in *pauseInput, paused bool) (*answer[PauseResult], error) {
 	if !plain(in.Body.Reason) {
 		return nil, invalid("body.reason", "this is not readable text", nil)
@@ -68,6 +69,9 @@ func (a *api) setPaused(ctx context.Context, in *pauseInput, paused bool) (*answ
 			}
 		}
 		out.Body.Changed, err = a.opt.Journal.SetPaused(ctx, p, paused)
+		if err == nil && !paused && !out.Body.Changed {
+			err = a.known(ctx, in.Name)
+		}
 		return err
 	})
 	if err != nil {

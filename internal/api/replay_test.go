@@ -223,8 +223,9 @@ func TestPauseAndResume(t *testing.T) {
 	}
 	r.post("/api/v1/destinations/nowhere/pause", reason, 404)
 	r.post("/api/v1/destinations/app/pause", map[string]string{}, 422)
-	if got := r.post("/api/v1/destinations/nowhere/resume", reason, 200); got["changed"] != false {
-		t.Errorf("resuming what is not there: %v", got)
+	r.post("/api/v1/destinations/nowhere/resume", reason, 404)
+	if got := r.post("/api/v1/destinations/audit/resume", reason, 200); got["changed"] != false {
+		t.Errorf("resuming what is not paused: %v", got)
 	}
 	want := `{"destinations":[` +
 		`{"name":"app","configured":true,"url":"http://127.0.0.1:3000/","order":"none","health":{"state":"ill","since":"2026-11-21T12:00:00Z","error":"connection refused","probe":"2026-11-21T12:00:04Z","limit":1},` +

@@ -12,6 +12,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -124,6 +125,26 @@ func TestSecretsThatEnd(t *testing.T) {
 		found, err := secrets(t.Context(), Patient{Config: cfg, Now: func() time.Time { return now }})
 		if err != nil || levels(found)[""] != tt.want || !strings.Contains(fmt.Sprint(found), tt.says) {
 			t.Errorf("%s: %+v, %v; want %s, saying %q", name, found, err, tt.want, tt.says)
+		}
+	}
+}
+
+// The time for which ids are kept is that of the source, where it has one of its own.
+func TestRetentionOfSources(t *testing.T) {
+	cfg := config.Default()
+	cfg.Retention.IDs = 90 * day
+	cfg.Sources = []config.Source{
+		{Name: "shop", Provider: "stripe"},
+		{Name: "long", Provider: "stripe", Retention: config.Retention{IDs: 200 * day}},
+		{Name: "charges", Mode: config.Idempotent, Idempotency: config.Idempotency{Remember: 7 * day}},
+	}
+	found, err := retention(t.Context(), Patient{Config: cfg})
+	if err != nil || len(found) != len(cfg.Sources) {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	for i, want := range []string{"shop: stripe sends .* ids are kept for 90 days", "long: stripe sends .* ids are kept for 200 days", "charges: .* are kept for 7 days"} {
+		if !regexp.MustCompile(want).MatchString(found[i].Text) {
+			t.Errorf("%q, want %q", found[i].Text, want)
 		}
 	}
 }

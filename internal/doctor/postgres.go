@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -265,9 +266,14 @@ func (s *server) pooled(ctx context.Context) (bool, error) {
 	return there != told, err
 }
 
-// gatewayConns is how many connections the gateway opens unless the URL says otherwise, besides the one
-// that listens.
-const gatewayConns = 8
+// How many connections a gateway opens unless the URL says otherwise, and besides: one that listens, those on which it looks at the
+// library's tables, and those on which it stores what it observes.
+const (
+	gatewayConns = 8
+	listenConns  = 1
+	libraryConns = 2
+	observeConns = 2
+)
 
 // connections holds the pool's size against what the server, the database and the role allow.
 func connections(ctx context.Context, s *server) ([]Finding, error) {
@@ -283,22 +289,31 @@ func connections(ctx context.Context, s *server) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool := s.poolSize() + 1
+	wants := s.wantedConns()
 	switch {
-	case pool > allowed:
-		return one(bad("lower pool_max_conns in the URL, or raise max_connections", "a process wants up to %d connections, and the server allows %d", pool, allowed))
-	case pool > allowed-used:
-		return one(doubt("lower pool_max_conns in the URL, or raise max_connections", "a process wants up to %d connections; of %d that the server allows %d are in use", pool, allowed, used))
+	case wants > allowed:
+		return one(bad("lower pool_max_conns in the URL, or raise max_connections", "a process wants up to %d connections, and the server allows %d", wants, allowed))
+	case wants > allowed-used:
+		return one(doubt("lower pool_max_conns in the URL, or raise max_connections", "a process wants up to %d connections; of %d that the server allows %d are in use", wants, allowed, used))
 	}
-	return one(good("a process wants up to %d of %d; %d are in use", pool, allowed, used))
+	return one(good("a process wants up to %d of %d; %d are in use", wants, allowed, used))
 }
 
-func (s *server) poolSize() int {
+// wantedConns is how many connections a process opens at most. The claims of mode: idempotency have a pool of their own, as large as
+// pgx makes it here, and one that listens.
+func (s *server) wantedConns() int {
 	size := 0
 	if u, err := url.Parse(s.dsn); err == nil {
 		size, _ = strconv.Atoi(u.Query().Get("pool_max_conns"))
 	}
-	return cmp.Or(size, gatewayConns)
+	n := cmp.Or(size, gatewayConns) + listenConns + libraryConns
+	if s.runs(config.Observe) {
+		n += observeConns
+	}
+	if s.runs(config.Idempotent) {
+		n += cmp.Or(size, max(4, runtime.NumCPU())) + listenConns
+	}
+	return n
 }
 
 // rights finds what this role cannot use. A gateway that lacks the sequence does not start.
@@ -342,6 +357,10 @@ func (s *server) wanted() (rights string) {
 		{"bodies,attempts,pauses,alert_silences,alert_records", "SELECT,INSERT,DELETE"},
 		{"reconcile_marks", "SELECT,INSERT,UPDATE"},
 		{"kept_bodies,kept_attempts", "SELECT,DELETE"},
+		{"reconciliations,cell_fence", "SELECT"},
+	}
+	if s.cell != "" {
+		all = append(all, struct{ tables, verbs string }{"cell_fence", "INSERT,UPDATE"}, struct{ tables, verbs string }{"cell_maps,cell_confirmations", "SELECT,INSERT"})
 	}
 	if s.runs(config.Observe) {
 		all = append(all, struct{ tables, verbs string }{"observations", "SELECT,INSERT,DELETE"})

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"database/sql"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -71,19 +72,43 @@ func TestBadServer(t *testing.T) {
 	for _, f := range found {
 		texts += f.Text + "\n"
 	}
-	for _, want := range []string{"fsync is off", "full_page_writes is off", "synchronous_commit is off", "up to 9 connections, and the server allows 8"} {
+	for _, want := range []string{"fsync is off", "full_page_writes is off", "synchronous_commit is off", "up to 11 connections, and the server allows 8"} {
 		if !strings.Contains(texts, want) {
 			t.Errorf("nothing says %q:\n%s", want, texts)
 		}
 	}
 	// Sessions that have just ended are still counted for a moment: there is room for some.
-	expect(t, examine(t, dsn+"&pool_max_conns=4", nil), map[string]Level{"connections": OK})
+	expect(t, examine(t, dsn+"&pool_max_conns=2", nil), map[string]Level{"connections": OK})
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	expect(t, examine(t, dsn+"&pool_max_conns=7", nil), map[string]Level{"connections": Warning})
+	expect(t, examine(t, dsn+"&pool_max_conns=5", nil), map[string]Level{"connections": Warning})
+}
+
+// What the modes of sources open besides is counted.
+func TestConnectionsOfModes(t *testing.T) {
+	observed, idempotent := config.Source{Name: "observed", Mode: config.Observe}, config.Source{Name: "charges", Mode: config.Idempotent}
+	for _, tt := range []struct {
+		query   string
+		sources []config.Source
+		want    int
+	}{
+		{"", nil, 8 + 1 + 2},
+		{"", []config.Source{observed, observed}, 8 + 1 + 2 + 2},
+		{"", []config.Source{idempotent}, 8 + 1 + 2 + max(4, runtime.NumCPU()) + 1},
+		{"?pool_max_conns=3", nil, 3 + 1 + 2},
+		{"?pool_max_conns=3", []config.Source{idempotent}, 3 + 1 + 2 + 3 + 1},
+		{"?pool_max_conns=3", []config.Source{observed, idempotent}, 3 + 1 + 2 + 2 + 3 + 1},
+	} {
+		p := Patient{Config: config.Default()}
+		p.Config.Sources = tt.sources
+		s := &server{dsn: "postgres://db/app" + tt.query, store: &store{sources: p.sources()}}
+		if got := s.wantedConns(); got != tt.want {
+			t.Errorf("%q with %d sources: %d, want %d", tt.query, len(tt.sources), got, tt.want)
+		}
+	}
 }
 
 func TestStandbyIsNoPlaceForEvents(t *testing.T) {
@@ -200,6 +225,9 @@ func TestRightsOfRoles(t *testing.T) {
 		{"GRANT USAGE ON SEQUENCE hookonce.writers TO doctor_gateway; REVOKE DELETE ON hookonce.deliveries FROM doctor_gateway", Fault, "everything: deliveries (DELETE)\n"},
 		{"GRANT DELETE ON hookonce.deliveries TO doctor_gateway", OK, "all that the gateway does"},
 		{"REVOKE ALL ON hookonce.effects, hookonce.versions, hookonce.observations FROM doctor_gateway; REVOKE INSERT, UPDATE ON hookonce.kept_bodies FROM doctor_gateway", OK, "all that the gateway does"},
+		{"REVOKE ALL ON hookonce.reconciliations, hookonce.cell_fence, hookonce.cell_maps, hookonce.cell_confirmations FROM doctor_gateway", Fault,
+			"everything: cell_fence (SELECT), reconciliations (SELECT)\n"},
+		{"GRANT SELECT ON hookonce.reconciliations, hookonce.cell_fence TO doctor_gateway", OK, "all that the gateway does"},
 	} {
 		exec(t, dsn, strings.Split(step.grant, "; ")...)
 		found := as(unready)
@@ -211,13 +239,18 @@ func TestRightsOfRoles(t *testing.T) {
 	if text := texts(as(nil), "rights"); !strings.Contains(text, "effects (INSERT)") { // of a program that may enqueue
 		t.Errorf("a program with the library: %s", text)
 	}
-	observing := as(func(p *Patient) {
-		unready(p)
-		p.Config.Sources[0].Mode = config.Observe
-	})
-	expect(t, observing, map[string]Level{"rights": Fault})
-	if text := texts(observing, "rights"); !strings.Contains(text, "everything: observations (DELETE), observations (INSERT), observations (SELECT)\n") {
-		t.Errorf("a source that is observed: %s", text)
+	for says, change := range map[string]func(*config.Config){
+		"observations (DELETE), observations (INSERT), observations (SELECT)":                                                                        func(c *config.Config) { c.Sources[0].Mode = config.Observe },
+		"cell_confirmations (INSERT), cell_confirmations (SELECT), cell_fence (INSERT), cell_fence (UPDATE), cell_maps (INSERT), cell_maps (SELECT)": func(c *config.Config) { c.Cell = "eu" },
+	} {
+		found := as(func(p *Patient) {
+			unready(p)
+			change(p.Config)
+		})
+		expect(t, found, map[string]Level{"rights": Fault})
+		if text := texts(found, "rights"); !strings.Contains(text, "everything: "+says+"\n") {
+			t.Errorf("%s, want %s", text, says)
+		}
 	}
 	if text := texts(as(unready), "rights"); strings.Contains(text, "_default") || strings.Contains(text, "_2") {
 		t.Errorf("partitions are asked for: %s", text)

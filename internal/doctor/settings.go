@@ -52,13 +52,14 @@ func retention(_ context.Context, p Patient) (found []Finding, _ error) {
 			continue
 		}
 		window, err := windowOf(s)
+		ids := days(p.Config.RetentionOf(s).IDs)
 		switch {
 		case err != nil:
 			return found, err
 		case window == 0:
-			found = append(found, good("%s: nothing is known about how long %s sends an event again; ids are kept for %s", s.Name, s.Provider, days(p.Config.Retention.IDs)))
+			found = append(found, good("%s: nothing is known about how long %s sends an event again; ids are kept for %s", s.Name, s.Provider, ids))
 		default:
-			found = append(found, good("%s: %s sends an event again for up to %s; ids are kept for %s", s.Name, s.Provider, days(window), days(p.Config.Retention.IDs)))
+			found = append(found, good("%s: %s sends an event again for up to %s; ids are kept for %s", s.Name, s.Provider, days(window), ids))
 		}
 	}
 	return found, nil

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -253,6 +254,11 @@ type Report struct {
 	Held        int            `json:"held,omitempty"`
 	Failed      int            `json:"failed,omitempty"`
 	Failures    map[string]int `json:"failures,omitempty"`
+}
+
+// BeforeList is the error that tells of what was made before the sender's list begins, where that was asked for.
+func (r *Report) BeforeList() error {
+	return fmt.Errorf("what was made before %s could not be compared: the sender's list does not go back further", r.Since.UTC().Format(time.RFC3339))
 }
 
 // Progress is how far a run is.

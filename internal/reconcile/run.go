@@ -47,6 +47,9 @@ func Run(ctx context.Context, opts Options) (*Report, error) {
 	r := &run{opts: &opts, client: c, lister: newLister(c, &opts), pending: map[string]*pending{}, decided: map[sum]struct{}{}, again: map[string]error{}}
 	r.report = &Report{Source: opts.Source, Provider: opts.Provider.Name(), Until: opts.Until, Window: c.spec.Window, Events: []Missing{}}
 	r.report.Since, r.report.Cut = r.lister.Since()
+	if opts.Until.Before(r.report.Since) {
+		return nil, r.report.BeforeList()
+	}
 	r.report.Settled = r.report.Since
 	return r.report, r.run(ctx)
 }

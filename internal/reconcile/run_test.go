@@ -341,6 +341,10 @@ func TestWindow(t *testing.T) {
 		if r := w.mustRun(); r.Cut {
 			t.Error("the window itself counts as before it")
 		}
+		w.opts.Since, w.opts.Until = r.Since.Add(-2*time.Hour), r.Since.Add(-time.Hour)
+		if r, err := w.run(); r != nil || err == nil || !strings.Contains(err.Error(), "does not go back further") {
+			t.Errorf("a range that ends before the window: %+v, %v", r, err)
+		}
 	})
 }
 
