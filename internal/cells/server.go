@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/problem"
 )
@@ -70,7 +69,6 @@ func (c *Cells) serveLink(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this is not what cells say", http.StatusBadRequest)
 		return
 	}
-	connlimit.Known(r.Context()) // by its certificate
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		c.refuse(w, err)

@@ -182,7 +182,11 @@ func (g *Gateway) serveCells() {
 	if g.cells.Cells == nil {
 		return
 	}
-	g.serve(g.cells.listener, g.cells.Handler(g.handler.Handed))
+	cells := g.cells.Handler(g.handler.Handed)
+	g.serve(g.cells.listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connlimit.Known(r.Context()) // by its certificate: no stranger takes the place of a connection that cells share
+		cells.ServeHTTP(w, r)
+	}))
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cells.cancel, g.cells.done = cancel, make(chan struct{})
 	go func() {

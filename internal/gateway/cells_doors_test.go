@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/connlimit"
 )
 
 // A request whose parts have to be placed anew stores an event without a key once, also if it has a resource by which others
@@ -122,6 +123,32 @@ func TestCellsEndWhatAFormerCASigned(t *testing.T) {
 	conn.SetReadDeadline(time.Now().Add(7 * time.Second)) // before it is given up because it says nothing
 	if said, err := io.ReadAll(in); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("with a certificate of the former CA the connection is served on, and hears %q", said)
+	}
+}
+
+// Whoever connects without a certificate takes no connection away from cells.
+func TestCellsKeepTheirConnections(t *testing.T) {
+	t.Parallel()
+	w := newCellWorld(t, newSink(t).URL, 1, 0)
+	w.startAll()
+	a := w.cells[0]
+	a.gateway.cells.listener.SetLimits(connlimit.Limits{Max: 1, PerAddress: 1})
+	conn, in, err := w.linker(t, a)("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	stranger, err := net.Dial("tcp", a.gateway.CellAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	if said, _ := io.ReadAll(stranger); strings.Contains(string(said), "200") {
+		t.Errorf("a stranger was answered %q", said)
+	}
+	conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond)) // if it was cut that is known by now
+	if said, err := in.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection of a cell: %q, %v; want that it is there", said, err)
 	}
 }
 
