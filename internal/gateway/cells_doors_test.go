@@ -132,19 +132,18 @@ func TestCellsKeepTheirConnections(t *testing.T) {
 	w := newCellWorld(t, newSink(t).URL, 1, 0)
 	w.startAll()
 	a := w.cells[0]
-	a.gateway.cells.listener.SetLimits(connlimit.Limits{Max: 1, PerAddress: 1})
 	conn, in, err := w.linker(t, a)("b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	stranger, err := net.Dial("tcp", a.gateway.CellAddr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
-	if said, _ := io.ReadAll(stranger); strings.Contains(string(said), "200") {
-		t.Errorf("a stranger was answered %q", said)
+	a.gateway.cells.listener.SetLimits(connlimit.Limits{Max: 1, PerAddress: 1})
+	for range 5 { // each takes the place of the oldest that may go
+		stranger, err := net.Dial("tcp", a.gateway.CellAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stranger.Close()
 	}
 	conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond)) // if it was cut that is known by now
 	if said, err := in.ReadByte(); !errors.Is(err, os.ErrDeadlineExceeded) {
