@@ -93,7 +93,7 @@ var rules = []rule{
 	{pkg: "internal/ingest", deny: []string{"internal/deliver", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
 	{pkg: "internal/deliver", deny: []string{"internal/ingest", "provider", "internal/journal/pg", "internal/journal/sqlite", "internal/config"}, reason: "ingest and deliver meet in journal, and only gateway names concrete stores"},
 	{pkg: "internal/idempotency", allow: []string{"", "internal/header", "internal/problem", "internal/loglimit", "internal/connlimit", "internal/lru", "internal/lease"}, reason: "a service behind a key needs neither a journal nor a certain store"},
-	{pkg: "internal/observe", allow: []string{"", "internal/loglimit", "internal/ddl"}, reason: "what only looks on needs no journal, and must not be able to claim anything"},
+	{pkg: "internal/observe", allow: []string{"", "internal/header", "internal/loglimit", "internal/ddl"}, reason: "what only looks on needs no journal, and must not be able to claim anything"},
 	{pkg: "internal/idempotency/claimstore", allow: []string{"", "pgstore", "sqlstore"}, reason: "it chooses a store and knows nothing of requests"},
 	{pkg: "internal/fleet", allow: []string{"internal/journal"}, reason: "what gateways say of themselves is in the store, and concerns nothing else"},
 	{pkg: "internal/reconcile", allow: []string{"", "internal/header", "internal/jsonscan", "provider/spec"}, reason: "reading a sender's list needs neither a store nor the catalogue: what is on record is asked through an interface"},

@@ -298,7 +298,7 @@ func soundMySQL(ctx context.Context, db *sql.DB) error {
 	for _, semi := range []string{"rpl_semi_sync_master_", "rpl_semi_sync_source_"} {
 		if point := semi + "wait_point"; set[semi+"enabled"] == "ON" && set[point] == "AFTER_COMMIT" {
 			return fmt.Errorf("others see what is committed before a replica has it: a copy would be told that work is done which only this server has, "+
-				"and the event be lost with the server; set %s to AFTER_SYNC", point)
+				"and the event be lost with the server; set %s to AFTER_SYNC (to switch semi-synchronous replication off loses more)", point)
 		}
 	}
 	return rows.Err()

@@ -95,7 +95,8 @@ func named(d Dialect, name string) (dialect, error) {
 
 // Check reports whether the tables are what this program needs, without changing anything, and whether claims
 // hold on connections like the database's: it refuses SQLite with PRAGMA read_uncommitted, or in a memory of each
-// connection's own, MySQL under READ UNCOMMITTED or without autocommit, and PgBouncer in statement mode. On Postgres and MySQL
+// connection's own, MySQL under READ UNCOMMITTED or without autocommit, or with semi-synchronous replication that waits after the
+// commit (AFTER_COMMIT), and PgBouncer in statement mode. On Postgres and MySQL
 // it refuses servers that take no writes, read-only connections, and roles that may read claims and write nothing, too.
 // Errors: [hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer].
 func (s *Store) Check(ctx context.Context) error {

@@ -21,6 +21,7 @@ type conn struct {
 	request uint64 // number of the request on the connection
 	large   bool   // its header is
 	known   bool   // see Known
+	trusted bool   // see Trust
 	group   *group // of the request under way; nil: none
 	queued  bool
 	rank    int // under which it is queued
@@ -49,13 +50,14 @@ func (c *conn) is(state http.ConnState) {
 	}
 }
 
-// tunnel follows a connection that speaks another protocol from now on, of which the server says nothing any more. What a known
-// peer says there is work; otherwise it is the peer's turn, so that no stranger keeps others out with tunnels.
+// tunnel follows a connection that speaks another protocol from now on, of which the server says nothing any more: it is the
+// peer's turn, so that nobody keeps others out with tunnels, unless it may.
 func (c *conn) tunnel() {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
+	c.request++ // what is still read of a body changes nothing
 	c.light()
-	c.peers = !c.known
+	c.peers = !c.trusted
 	c.requeue()
 }
 
@@ -95,10 +97,11 @@ func (c *conn) body(request uint64, awaited bool) {
 	}
 }
 
-// know takes the peer for known.
-func (c *conn) know() {
+// know takes the peer for known, and perhaps for one that may keep the connection.
+func (c *conn) know(trusted bool) {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
+	c.trusted = c.trusted || trusted
 	if c.known || c.gone {
 		return
 	}

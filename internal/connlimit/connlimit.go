@@ -388,7 +388,15 @@ type connKey struct{}
 // request that came over no [Listener].
 func Known(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
-		c.know()
+		c.know(false)
+	}
+}
+
+// Trust is [Known] for a peer that may keep others out: its connection is not cut after it was taken over for another protocol, as
+// those of other peers are.
+func Trust(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+		c.know(true)
 	}
 }
 

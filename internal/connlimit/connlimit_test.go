@@ -2,6 +2,7 @@ package connlimit_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -547,11 +548,19 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A connection that was taken over, such as that of a WebSocket, counts until it is closed: also in its group. A stranger's gives
-// way to others, a known peer's does not.
+// A connection that was taken over, such as that of a WebSocket, counts until it is closed: also in its group. It gives way to
+// others, also while a body is still being read, unless its peer may keep it.
 func TestTunnels(t *testing.T) {
-	for _, known := range []bool{false, true} {
-		t.Run(fmt.Sprintf("known=%t", known), func(t *testing.T) {
+	none := func(context.Context) {}
+	for name, c := range map[string]struct {
+		mark  func(context.Context)
+		body  bool
+		stays bool
+	}{
+		"a stranger": {none, false, false}, "a known peer": {connlimit.Known, false, false}, "a trusted peer": {connlimit.Trust, false, true},
+		"after the end of a body": {none, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
 			const most, each = 6, 2
 			r := newRig(t, connlimit.Options{
 				Limits: connlimit.Limits{Max: most, PerAddress: each, PerGroup: each},
@@ -560,19 +569,24 @@ func TestTunnels(t *testing.T) {
 				if r.URL.Path != "/tunnel" {
 					return
 				}
-				if known {
-					connlimit.Known(r.Context())
-				}
-				c, _, err := http.NewResponseController(w).Hijack()
+				c.mark(r.Context())
+				sent := r.Body
+				conn, _, err := http.NewResponseController(w).Hijack()
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				defer c.Close()
-				io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
-				io.Copy(c, c)
+				defer conn.Close()
+				if c.body {
+					io.Copy(io.Discard, sent) // as a proxy may that still sends it
+				}
+				io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+				io.Copy(conn, conn)
 			})
-			const tunnel = "GET /tunnel HTTP/1.1\r\nHost: gw.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+			tunnel := "GET /tunnel HTTP/1.1\r\nHost: gw.test\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+			if c.body {
+				tunnel = strings.Replace(post, "POST /", "POST /tunnel", 1)
+			}
 			open := func(from string) (net.Conn, int) {
 				c := r.say(from, tunnel)
 				res, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -592,26 +606,29 @@ func TestTunnels(t *testing.T) {
 			if n := r.Open(); n != each {
 				t.Errorf("%d count, and there are %d", n, each)
 			}
+			if c.stays { // what is still being written would give way
+				r.await("all is said", func() bool { return r.Working() == each })
+			}
 			_, full := open("127.0.1.2")  // the group is
 			_, crowd := open("127.0.1.1") // as is the address
 			want := http.StatusSwitchingProtocols
-			if known {
+			if c.stays {
 				want = http.StatusServiceUnavailable
 			}
 			if full != want || crowd != want {
 				t.Errorf("beyond the limits of a group and of an address were answered %d and %d, want %d", full, crowd, want)
 			}
-			for _, c := range tunnels {
-				_, err := io.WriteString(c, "x")
+			for _, tunnel := range tunnels {
+				_, err := io.WriteString(tunnel, "x")
 				if err == nil {
-					_, err = c.Read(make([]byte, 1))
+					_, err = tunnel.Read(make([]byte, 1))
 				}
-				if (err == nil) != known {
+				if (err == nil) != c.stays {
 					t.Errorf("a tunnel: %v", err)
 				}
-				c.Close()
+				tunnel.Close()
 			}
-			if known {
+			if c.stays {
 				r.await("what is closed gives way", func() bool { return r.Open() == 0 })
 				if _, status := open("127.0.1.1"); status != http.StatusSwitchingProtocols {
 					t.Errorf("when the others are over, one was answered %d", status)

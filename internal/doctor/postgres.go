@@ -306,7 +306,11 @@ func (s *server) wantedConns() int {
 	if u, err := url.Parse(s.dsn); err == nil {
 		size, _ = strconv.Atoi(u.Query().Get("pool_max_conns"))
 	}
-	n := cmp.Or(size, gatewayConns) + listenConns + libraryConns
+	n := cmp.Or(size, gatewayConns) + listenConns
+	if !s.serves {
+		return n // a program with the library
+	}
+	n += libraryConns
 	if s.runs(config.Observe) {
 		n += observeConns
 	}

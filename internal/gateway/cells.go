@@ -184,7 +184,7 @@ func (g *Gateway) serveCells() {
 	}
 	cells := g.cells.Handler(g.handler.Handed)
 	g.serve(g.cells.listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		connlimit.Known(r.Context()) // by its certificate: no stranger takes the place of a connection that cells share
+		connlimit.Trust(r.Context()) // by its certificate: no stranger takes the place of a connection that cells share
 		cells.ServeHTTP(w, r)
 	}))
 	ctx, cancel := context.WithCancel(context.Background())

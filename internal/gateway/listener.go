@@ -148,18 +148,21 @@ func (l *listener) close(ctx context.Context) error {
 }
 
 func (l *listener) cutOff(cause error) error {
+	n := 0
+	if l.asking != nil {
+		n = l.asking()
+	}
+	if n > 0 {
+		l.log.Warn("gateway: requests were cut off while their service was at work: what came of them is not known, and a copy has the service asked again; give shutdown_timeout more than the service needs",
+			"listener", l.name, "requests", n, "cause", cause)
+	}
 	if l.storing != nil {
 		if n := l.storing(); n > 0 {
 			return fmt.Errorf("%s: %d requests were cut off while they were being stored: %w", l.name, n, cause)
 		}
 	}
-	if l.asking != nil {
-		if n := l.asking(); n > 0 {
-			l.log.Warn("gateway: requests were cut off while their service was at work: what came of them is not known, and a copy has the service asked again under the same key; give shutdown_timeout more than the service needs",
-				"listener", l.name, "requests", n, "cause", cause)
-			return nil
-		}
+	if n == 0 {
+		l.log.Warn("gateway: slow requests were cut off; nothing of them was in doubt", "listener", l.name, "cause", cause)
 	}
-	l.log.Warn("gateway: slow requests were cut off; nothing of them was in doubt", "listener", l.name, "cause", cause)
 	return nil
 }

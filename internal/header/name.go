@@ -70,6 +70,14 @@ var hopByHop = set(
 // https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
 func HopByHop(name string) bool { return hopByHop[name] }
 
+// DropUpgrade takes out of a header that is handed on that its sender asks for another protocol: a receiver that takes HTTP/2 on the
+// connection would be sent requests that nobody has looked at.
+func DropUpgrade(h http.Header) {
+	for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
+		delete(h, name)
+	}
+}
+
 // OfConnection returns the names that the header Connection lists, as they are spelled there: the request or the
 // answer asks for these to be taken off by whoever hands it on.
 func OfConnection(h http.Header) iter.Seq[string] {

@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/lease"
 	"github.com/hookonce/hookonce/internal/loglimit"
 	"github.com/hookonce/hookonce/internal/problem"
@@ -38,7 +40,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			switch {
 			case res.StatusCode != http.StatusSwitchingProtocols:
 				res.Body = &answerBody{ReadCloser: res.Body, broken: func(n int64, err error) { brokeOff(s, log, res, n, err) }}
-			case res.Request.Header.Get("Upgrade") == "": // its body is the connection, which the proxy would leave open
+			case !strings.EqualFold(res.Header.Get("Upgrade"), cmp.Or(res.Request.Header.Get("Upgrade"), "none")): // its body is the connection, which the proxy would leave open
 				return errSwitched
 			}
 			return nil
@@ -50,10 +52,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 				refuse(w, r, s, p)
 				return
 			}
-			what := "the service did not answer"
-			if lostClaim(r.Context()) {
-				what = lostAtWork
-			}
+			what := cmp.Or(lostClaim(r.Context()), "the service did not answer")
 			log.WarnContext(r.Context(), what, "source", s.Name, "error", err)
 			refuse(w, r, s, unanswered(r.Context(), err))
 		},
@@ -108,9 +107,9 @@ func brokeOff(s Service, log *slog.Logger, res *http.Response, n int64, err erro
 		seen = "nothing, and its connection was cut; a copy of the request has the service asked again"
 	}
 	what := "the service broke off in the middle of its answer; its own log may say why"
-	switch {
-	case lostClaim(ctx):
-		what = lostAtWork
+	switch lost := lostClaim(ctx); {
+	case lost != "":
+		what = lost
 	case rests:
 		err, what = errRests, "an answer was ended because it had rested for too long; a service whose streams may rest sends something now and then, such as a comment"
 	case unanswered(ctx, err) == timedOut:
@@ -164,32 +163,31 @@ func climbs(path string) bool {
 // kept: whether the service did anything is not known, and a copy asks it again.
 func unanswered(ctx context.Context, err error) *problem.Details {
 	var timeout net.Error
-	if !lostClaim(ctx) && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()) {
+	if lostClaim(ctx) == "" && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()) {
 		return timedOut
 	}
 	return unreachable
 }
 
-// lostAtWork is what is logged if [lostClaim].
-const lostAtWork = "the claim of the request was lost while the service was at work, for which the service is not to blame: see whether the store answers"
-
-// lostClaim reports whether the work under ctx was ended because its claim could not be extended. The error of the store may be a
-// timeout of its own.
-func lostClaim(ctx context.Context) bool {
+// lostClaim says in words that the work under ctx was ended because its claim could not be extended, for which the service is not
+// to blame. It is empty where that is not so. The error of the store may be a timeout of its own.
+func lostClaim(ctx context.Context) string {
 	var lost *lease.LostError
-	return errors.As(context.Cause(ctx), &lost)
+	switch cause := context.Cause(ctx); {
+	case !errors.As(cause, &lost):
+		return ""
+	case errors.Is(cause, hookonce.ErrStale), errors.Is(cause, hookonce.ErrNotFound):
+		return "the claim of the request was taken while the service was at work: somebody gave it back, or this process stood still for too long"
+	}
+	return "the claim of the request was lost while the service was at work: see whether the store answers"
 }
 
 // errSwitched says that the service speaks another protocol than it was asked to.
-var errSwitched = errors.New("the service switched protocols without being asked")
+var errSwitched = errors.New("the service switched to another protocol than it was asked to")
 
-// upgrade takes a request for another protocol out of one that is handed on, a WebSocket excepted: a service that takes HTTP/2 on the
-// connection would be sent requests that nobody has looked at.
+// upgrade lets a request that is handed on ask for a WebSocket, and for no other protocol.
 func upgrade(out *http.Request) {
-	if out.Method == http.MethodGet && strings.EqualFold(out.Header.Get("Upgrade"), "websocket") {
-		return
-	}
-	for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
-		out.Header.Del(name)
+	if out.Method != http.MethodGet || !strings.EqualFold(out.Header.Get("Upgrade"), "websocket") {
+		header.DropUpgrade(out.Header)
 	}
 }

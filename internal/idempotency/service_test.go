@@ -561,7 +561,7 @@ func TestUnanswered(t *testing.T) {
 		}
 		lost, cancel := context.WithCancelCause(t.Context())
 		cancel(&lease.LostError{Of: "a claim", Err: err})
-		if got := unanswered(lost, context.Cause(lost)); got != unreachable {
+		if got := unanswered(lost, context.Cause(lost)); got != unreachable || !strings.Contains(lostClaim(lost), "the store answers") {
 			t.Errorf("when the claim is lost by %v: %s, want %s", err, got.Type, unreachable.Type)
 		}
 	}
@@ -573,7 +573,8 @@ func TestProtocolsThatAreHandedOn(t *testing.T) {
 	closed := make(chan error, 1)
 	srv := front(t, func(w http.ResponseWriter, r *http.Request) {
 		asked := strings.Join([]string{r.Header.Get("Connection"), r.Header.Get("Upgrade"), r.Header.Get("Http2-Settings")}, "|")
-		if asked == "||" && r.URL.Path != "/unasked" {
+		other := r.URL.Path == "/other"
+		if asked == "||" && !other {
 			return
 		}
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -582,9 +583,9 @@ func TestProtocolsThatAreHandedOn(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-Asked: %s\r\n\r\n", cmp.Or(r.Header.Get("Upgrade"), "echo"), asked)
+		fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-Asked: %s\r\n\r\n", map[bool]string{true: "echo", false: r.Header.Get("Upgrade")}[other], asked)
 		_, err = io.Copy(conn, conn)
-		if r.URL.Path == "/unasked" {
+		if other {
 			closed <- err
 		}
 	}, 0, func(s *Service) { s.OptionalKey = true })
@@ -598,7 +599,8 @@ func TestProtocolsThatAreHandedOn(t *testing.T) {
 		"HTTP/2, half named":  {"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", 200, ""},
 		"one of two":          {"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c, websocket\r\n", 200, ""},
 		"with a key":          {"POST / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nIdempotency-Key: k1\r\nContent-Length: 0\r\n", 200, ""},
-		"without being asked": {"GET /unasked HTTP/1.1\r\n", 502, ""},
+		"without being asked": {"GET /other HTTP/1.1\r\n", 502, ""},
+		"another than asked":  {"GET /other HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n", 502, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", srv.Listener.Addr().String())
@@ -621,8 +623,13 @@ func TestProtocolsThatAreHandedOn(t *testing.T) {
 					t.Errorf("over the WebSocket came %q, %v", p, err)
 				}
 			}
-			if c.request == "GET /unasked HTTP/1.1\r\n" {
-				<-closed
+			if c.status != http.StatusBadGateway {
+				return
+			}
+			select {
+			case <-closed:
+			case <-time.After(time.Minute):
+				t.Error("the connection to the service stays open")
 			}
 		})
 	}

@@ -132,8 +132,8 @@ func (d *doors) throttle(name string) throttle {
 // or after it, is neither acknowledged nor in doubt: its sender comes again.
 func (h *Handler) Storing() int { return int(h.storing.Load()) }
 
-// Asking returns how many requests with a key services are asked for at this moment. What comes of those that are cut off is not
-// known, and a copy has the service asked again.
+// Asking returns for how many requests services, and observed applications, are asked at this moment, or may be; those that change
+// nothing do not count. What comes of those that are cut off is not known.
 func (h *Handler) Asking() int { return int(h.asking.Load()) }
 
 // ServeHTTP answers one delivery, or one request to a service.

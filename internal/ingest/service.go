@@ -7,6 +7,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/body"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/refusals"
 )
 
@@ -37,7 +38,7 @@ func newService(s Service, o Options, m *metrics, refused *refusals.Log, room *b
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.received.Inc()
 	if s.Through {
-		s.Service.Handler.ServeHTTP(w, r)
+		s.ask(s.Service.Handler, w, r)
 		return
 	}
 	if err := s.allowlist.check(r); err != nil {
@@ -49,7 +50,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.Keeps != nil && !s.Keeps(r) {
-		s.handler.ServeHTTP(w, r)
+		s.ask(s.handler, w, r)
 		return
 	}
 	held := s.reading.hold(s.allowlist.address(r), w)
@@ -64,6 +65,15 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		held.release()
 		body.Linger(w, r)
 	}
+}
+
+// ask hands a request on as it comes.
+func (s *service) ask(h http.Handler, w http.ResponseWriter, r *http.Request) {
+	if !header.SafeMethod(r.Method) {
+		s.asking.Add(1)
+		defer s.asking.Add(-1)
+	}
+	h.ServeHTTP(w, r)
 }
 
 // firstStep is how much room is taken for a body when its first byte is there.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/header"
 	"github.com/hookonce/hookonce/internal/loglimit"
 )
 
@@ -248,7 +249,7 @@ type answer struct {
 	begun  bool // its header is there
 }
 
-// Unwrap lets the proxy flush, and switch protocols.
+// Unwrap lets the proxy flush.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 func (a *answer) WriteHeader(status int) {
@@ -278,6 +279,7 @@ func (f *Forwarder) rewrite(r *httputil.ProxyRequest) {
 	to.ForceQuery = r.In.URL.ForceQuery
 	r.Out.URL = &to
 	r.Out.Host = hostFor(r.In, &to)
+	header.DropUpgrade(r.Out.Header)
 	r.Out.Trailer = r.In.Trailer // which is filled when the body has come to its end
 	if _, said := r.In.Header["Authorization"]; user != nil && !said {
 		password, _ := user.Password()
@@ -352,8 +354,14 @@ func (f *Forwarder) forwarded(r *httputil.ProxyRequest) {
 	r.SetXForwarded()
 }
 
+// errSwitched says that the application speaks another protocol, which it was not asked to.
+var errSwitched = errors.New("the application switched protocols without being asked")
+
 // answered notes the answer, and whether it comes to its end.
 func answered(res *http.Response) error {
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		return errSwitched
+	}
 	e := exchangeOf(res.Request)
 	e.settle(res.StatusCode, "")
 	if e.body != nil {
@@ -362,9 +370,7 @@ func answered(res *http.Response) error {
 		case <-time.After(e.finishing):
 		}
 	}
-	if res.StatusCode != http.StatusSwitchingProtocols {
-		res.Body = &answerBody{res.Body, e}
-	}
+	res.Body = &answerBody{res.Body, e}
 	return nil
 }
 

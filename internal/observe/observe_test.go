@@ -761,3 +761,47 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 		}
 	}
 }
+
+// No request for another protocol is handed on, and no connection on which the application speaks one all the same.
+func TestNoProtocolIsHandedOn(t *testing.T) {
+	closed := make(chan struct{})
+	f := newFront(t, sqlitePlace(t), func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range []string{"Upgrade", "Connection", "Http2-Settings"} {
+			if said := r.Header.Get(name); said != "" {
+				t.Errorf("the application was sent %s: %s", name, said)
+			}
+		}
+		if r.URL.RawQuery != "switch" {
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+		_, _ = io.Copy(io.Discard, conn)
+		close(closed)
+	}, nil)
+	for target, want := range map[string]int{"/": 200, "/?switch": 502} {
+		conn, err := net.Dial("tcp", f.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: gw.test\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: 2\r\n\r\nk1", target)
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != want {
+			t.Errorf("%s was answered %d, want %d", target, res.StatusCode, want)
+		}
+	}
+	select {
+	case <-closed:
+	case <-time.After(patience):
+		t.Error("the connection to the application stays open")
+	}
+}
