@@ -152,7 +152,7 @@ func TestAdminTokens(t *testing.T) {
 	replay.token = "a-fake-token-for-operators"
 	replay.answers(t, g, http.StatusOK)
 	for path, operator := range map[string]int{
-		"/api/v1/reload": http.StatusConflict, "/api/v1/destinations/orders/pause": http.StatusNotFound, "/api/v1/destinations/orders/resume": http.StatusOK,
+		"/api/v1/reload": http.StatusConflict, "/api/v1/destinations/orders/pause": http.StatusNotFound, "/api/v1/destinations/orders/resume": http.StatusNotFound,
 	} {
 		change := call{method: "POST", path: path, body: map[string]any{"reason": "x"}}
 		if path == "/api/v1/reload" {
