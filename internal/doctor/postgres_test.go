@@ -72,19 +72,19 @@ func TestBadServer(t *testing.T) {
 	for _, f := range found {
 		texts += f.Text + "\n"
 	}
-	for _, want := range []string{"fsync is off", "full_page_writes is off", "synchronous_commit is off", "up to 11 connections, and the server allows 8"} {
+	for _, want := range []string{"fsync is off", "full_page_writes is off", "synchronous_commit is off", "up to 9 connections, and the server allows 8"} {
 		if !strings.Contains(texts, want) {
 			t.Errorf("nothing says %q:\n%s", want, texts)
 		}
 	}
 	// Sessions that have just ended are still counted for a moment: there is room for some.
-	expect(t, examine(t, dsn+"&pool_max_conns=2", nil), map[string]Level{"connections": OK})
+	expect(t, examine(t, dsn+"&pool_max_conns=4", nil), map[string]Level{"connections": OK})
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	expect(t, examine(t, dsn+"&pool_max_conns=5", nil), map[string]Level{"connections": Warning})
+	expect(t, examine(t, dsn+"&pool_max_conns=7", nil), map[string]Level{"connections": Warning})
 }
 
 // What the modes of sources open besides is counted.
@@ -95,16 +95,17 @@ func TestConnectionsOfModes(t *testing.T) {
 		sources []config.Source
 		want    int
 	}{
-		{"", nil, 8 + 1 + 2},
+		{"", nil, 8 + 1}, // a program with the library
+		{"", []config.Source{{Name: "orders"}}, 8 + 1 + 2},
 		{"", []config.Source{observed, observed}, 8 + 1 + 2 + 2},
 		{"", []config.Source{idempotent}, 8 + 1 + 2 + max(4, runtime.NumCPU()) + 1},
-		{"?pool_max_conns=3", nil, 3 + 1 + 2},
+		{"?pool_max_conns=3", nil, 3 + 1},
 		{"?pool_max_conns=3", []config.Source{idempotent}, 3 + 1 + 2 + 3 + 1},
 		{"?pool_max_conns=3", []config.Source{observed, idempotent}, 3 + 1 + 2 + 2 + 3 + 1},
 	} {
 		p := Patient{Config: config.Default()}
 		p.Config.Sources = tt.sources
-		s := &server{dsn: "postgres://db/app" + tt.query, store: &store{sources: p.sources()}}
+		s := &server{dsn: "postgres://db/app" + tt.query, store: &store{serves: p.serves(), sources: p.sources()}}
 		if got := s.wantedConns(); got != tt.want {
 			t.Errorf("%q with %d sources: %d, want %d", tt.query, len(tt.sources), got, tt.want)
 		}
