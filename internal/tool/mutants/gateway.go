@@ -228,4 +228,16 @@ var gateway = []mutant{
 		`v.Result, v.Signal, v.After = Uncounted, NoSignal, uncountedDelay`,
 		`v.Signal = NoSignal`,
 		[]test{{"./internal/deliver", "TestOurFaultCostsNoAttempt"}, {yearly, "TestScenes/descriptors"}}},
+	{"other-protocols-pass", "a service behind a key takes HTTP/2 of a stranger on a connection that was handed on", "internal/idempotency/proxy.go",
+		`			upgrade(r.Out)
+`, ``,
+		[]test{{"./internal/idempotency", "TestProtocolsThatAreHandedOn"}}},
+	{"tunnels-do-not-count", "connections that were taken over leave every bound", "internal/connlimit/conn.go",
+		`		c.tunnel()
+`, `		c.end()
+`,
+		[]test{{"./internal/connlimit", "TestTunnels"}}},
+	{"slow-senders-hear-nothing", "a client that takes long to send its request never hears what came of it", "internal/idempotency/service.go",
+		`within(bodyTime, bodyTime+d)`, `within(bodyTime, d)`,
+		[]test{{"./internal/idempotency", "TestPatient"}}},
 }
