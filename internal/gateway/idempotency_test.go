@@ -348,18 +348,25 @@ func TestIdempotencyStop(t *testing.T) {
 // A stop that does not wait for a service says that nobody knows what came of its requests, and how many they are.
 func TestIdempotencyIsCutOff(t *testing.T) {
 	t.Parallel()
+	t.Run("with a key", func(t *testing.T) { isCutOff(t, "k1") })
+	t.Run("passed on", func(t *testing.T) { isCutOff(t, "") })
+}
+
+func isCutOff(t *testing.T, key string) {
 	shop := newShop(t)
 	begun, finish := make(chan struct{}), make(chan struct{})
 	shop.meanwhile = func(http.ResponseWriter, *http.Request, int64) { close(begun); <-finish }
 	log := new(logged)
-	g, err := Start(t.Context(), guarded(sqliteStore(t), shop.URL), Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	cfg := guarded(sqliteStore(t), shop.URL)
+	cfg.Sources[0].Idempotency.OptionalKey = true
+	g, err := Start(t.Context(), cfg, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := client(t)
 	cut := make(chan error, 1)
 	go func() {
-		_, _, err := charge(c, g, "acme", "/", "k1", "10")
+		_, _, err := charge(c, g, "acme", "/", key, "10")
 		cut <- err
 	}()
 	<-begun

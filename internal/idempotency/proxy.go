@@ -40,7 +40,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			switch {
 			case res.StatusCode != http.StatusSwitchingProtocols:
 				res.Body = &answerBody{ReadCloser: res.Body, broken: func(n int64, err error) { brokeOff(s, log, res, n, err) }}
-			case !strings.EqualFold(res.Header.Get("Upgrade"), cmp.Or(res.Request.Header.Get("Upgrade"), "none")): // its body is the connection, which the proxy would leave open
+			case !switched(res):
 				return errSwitched
 			}
 			return nil
@@ -184,6 +184,13 @@ func lostClaim(ctx context.Context) string {
 
 // errSwitched says that the service speaks another protocol than it was asked to.
 var errSwitched = errors.New("the service switched to another protocol than it was asked to")
+
+// switched reports whether an answer switches to the protocol that was asked for. The proxy would refuse another one as well, and leave
+// its connection open.
+func switched(res *http.Response) bool {
+	asked := res.Request.Header.Get("Upgrade")
+	return asked != "" && strings.EqualFold(asked, res.Header.Get("Upgrade"))
+}
 
 // upgrade lets a request that is handed on ask for a WebSocket, and for no other protocol.
 func upgrade(out *http.Request) {

@@ -565,6 +565,13 @@ func TestUnanswered(t *testing.T) {
 			t.Errorf("when the claim is lost by %v: %s, want %s", err, got.Type, unreachable.Type)
 		}
 	}
+	for _, err := range []error{hookonce.ErrStale, hookonce.ErrNotFound} {
+		taken, cancel := context.WithCancelCause(t.Context())
+		cancel(&lease.LostError{Of: "a claim", Err: err})
+		if said := lostClaim(taken); !strings.Contains(said, "was taken") {
+			t.Errorf("%v: %s", err, said)
+		}
+	}
 }
 
 // A WebSocket is handed on, and no other protocol is: its connection would take requests that nobody has looked at. A service that

@@ -765,7 +765,9 @@ func TestAnswerBeforeTheBodyIsRead(t *testing.T) {
 // No request for another protocol is handed on, and no connection on which the application speaks one all the same.
 func TestNoProtocolIsHandedOn(t *testing.T) {
 	closed := make(chan struct{})
-	f := newFront(t, sqlitePlace(t), func(w http.ResponseWriter, r *http.Request) {
+	p := sqlitePlace(t)
+	p.migrate(t)
+	f := newFront(t, p, func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range []string{"Upgrade", "Connection", "Http2-Settings"} {
 			if said := r.Header.Get(name); said != "" {
 				t.Errorf("the application was sent %s: %s", name, said)
@@ -803,5 +805,9 @@ func TestNoProtocolIsHandedOn(t *testing.T) {
 	case <-closed:
 	case <-time.After(patience):
 		t.Error("the connection to the application stays open")
+	}
+	broken := func(o Observation) bool { return o.Status == 0 && o.Failure == FailureBroken }
+	if all := f.all(t); len(all) != 2 || broken(all[0]) == broken(all[1]) {
+		t.Errorf("on record: %+v; want that one was not answered", all)
 	}
 }
