@@ -44,6 +44,7 @@ func circleSpec() spec.Spec {
 		Traps: []string{
 			"subscriptionId is that of the subscription, the same for all notifications: as the key it loses everything after the first",
 			"the id in notification is that of the transaction: as the key it loses every later state of it",
+			"it is not documented whether others' notifications have the same keys: take only those of your subscriptionId, in a route's where or in the handler",
 			"the key is fetched with the API's key: without a way out to Circle nothing can be verified",
 			"Circle Mint and other products of version 1 send through Amazon SNS, signed in its way",
 		},

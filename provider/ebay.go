@@ -51,6 +51,7 @@ func ebaySpec() spec.Spec {
 			notSourced("deadline"),
 		},
 		Traps: []string{
+			"eBay signs for all of its applications with the same keys: that a notification is authentic does not say that it was sent to yours",
 			"eBay's SDK verifies the JSON that it has read and written again; the raw body is what is signed",
 			"the number of the attempt and the time of sending are in the body: a hash of it as the key lets retries through",
 			"the answer to the challenge depends on the URL exactly as it is registered",

@@ -87,7 +87,7 @@ func paypalSpec() spec.Spec {
 		Traps: []string{
 			"PAYPAL-TRANSMISSION-ID identifies the attempt: as the key it lets every retry through",
 			"the signature covers only a CRC-32 of the body: whoever captures a request can make another body that fits",
-			"a transmission is remembered by the process that saw it, and not beyond its end",
+			"the last 16,384 transmissions of a source are remembered, by the process that saw them, until it ends or is told another secret: a captured one can be posted with another body after that, so ask PayPal for the event before money moves",
 			"resource_version is the version of the schema, not of the object",
 			"the certificate is fetched: without a way out to PayPal's hosts nothing can be verified, and PayPal is asked to come again",
 		},

@@ -41,6 +41,7 @@ func plaidSpec() spec.Spec {
 		Traps: []string{
 			"there is no id: item, type and code are the same in distinct events, and as the key they lose all but the first; every webhook passes through unkeyed",
 			"copies and webhooks out of order do occur: take a webhook as a hint, and fetch the state",
+			"it is not documented whether others' webhooks have the same keys: take only those whose item_id is one of yours",
 			"the key is fetched with the API's secret: without a way out to Plaid nothing can be verified",
 			"an endpoint that refuses nine in ten webhooks of a day is not retried at all",
 			"an answer other than 200 is a failure; 429 with Retry-After is honoured for up to four hours",

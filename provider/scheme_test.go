@@ -282,6 +282,9 @@ func TestSNSRejects(t *testing.T) {
 		"https://evil.example/x.pem", "http://sns.eu-central-1.amazonaws.com/x.pem", "https://sns.eu-central-1.amazonaws.com.evil.example/x.pem",
 		"https://s3.eu-central-1.amazonaws.com/x.pem", "https://sns.evil.example/.amazonaws.com/x.pem", "https://sns.eu-central-1.amazonaws.com/?Action=x.pem",
 		"https://sns.a.b.amazonaws.com/x.pem", "https://sns.eu-central-1.amazonaws.com/x",
+		// the bucket of that name
+		"https://sns.s3.amazonaws.com/x.pem", "https://sns.s3-us-west-2.amazonaws.com/x.pem", "https://sns.s3-accelerate.amazonaws.com/x.pem",
+		"https://sns.s3-us-gov-west-1.amazonaws.com/x.pem", "https://sns.s3.cn-north-1.amazonaws.com.cn/x.pem",
 	} {
 		if why := reason(t, p, request("2", map[string]any{"Type": "Notification", "SigningCertURL": address})); why.Reason != hookonce.ReasonSignatureMalformed {
 			t.Errorf("%s: %v", address, why)

@@ -60,6 +60,7 @@ func wiseSpec() spec.Spec {
 			notSourced("whether a retry keeps X-Delivery-Id"),
 		},
 		Traps: []string{
+			"Wise signs for all of its customers with one key: that an event is authentic does not say that it is yours; take only those of your subscription_id, in a route's where or in the handler",
 			"X-Delivery-Id is that of the delivery, and not signed: it is not the key",
 			"subscription_id is the same for all events of a subscription",
 			"retries go on for two weeks: keys have to be kept for four",

@@ -250,11 +250,11 @@ func (g *Gateway) openOrLater(ctx context.Context, wired *wiring) error {
 
 // openLater serves the sources that are observed, and goes on with the start when the store can be opened.
 func (g *Gateway) openLater(wired *wiring, cause error) {
-	g.opt.Logger.Error("gateway: the store is away; sources with mode observe are served, and all others answer 503 until it is back", "error", cause)
+	g.opt.Logger.Error("gateway: the store is away; sources with mode observe are served, and the senders of all others are asked to come again", "error", cause)
 	early := overview.New(g.earlyOverview(cause))
 	admin := g.adminMux(g.newReadiness(), g.earlyQuestions(early))
 	g.serve(g.admin, admin)
-	g.serve(g.ingest, earlyIngest(wired.watching))
+	g.serve(g.ingest, g.earlyIngest(wired))
 	ctx, cancel := context.WithCancel(context.Background())
 	g.opening = opening{cancel, make(chan struct{})}
 	go func() {

@@ -29,6 +29,7 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/observe"
+	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/testserver/cutproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
@@ -353,13 +354,21 @@ func TestObserveStartsWithoutTheStore(t *testing.T) {
 	cluster := pgtest.Start(t, pgtest.Options{})
 	app := newSink(t)
 	cfg := observed(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, app.URL)
-	cfg.Sources = append(cfg.Sources, source("mail", app.URL))
+	letters := source("letters", app.URL)
+	letters.Provider, letters.Secrets = "brevo", []settings.Secret{settings.Literal("user:not-a-real-password")}
+	cfg.Sources = append(cfg.Sources, source("mail", app.URL), letters)
 	if err := cluster.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	g, c := start(t, cfg), client(t)
 	if r, err := post(t, c, g, cfg.Sources[0], event("early")); err != nil || r.status != 200 || app.count() != 1 {
 		t.Errorf("observed: %+v, %v, and the application got %d", r, err, app.count())
+	}
+	if r, err := postSigned(c, g, "letters", http.Header{}, event("letter")); err != nil || r.status != 429 || r.retry == "" {
+		t.Errorf("of a sender that comes again after 429 alone: %+v, %v", r, err)
+	}
+	if _, text := get(t, c, g, "/api/v1/overview"); !strings.Contains(text, `"refused_by_us":1`) {
+		t.Errorf("that a sender was refused is told nobody: %s", text)
 	}
 	if r, err := postOnce(t, c, g, cfg.Sources[1], event("mail")); err != nil || r.status != 503 || r.retry == "" {
 		t.Errorf("not observed: %+v, %v, want a retryable 503", r, err)

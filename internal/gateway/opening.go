@@ -20,6 +20,7 @@ import (
 	"github.com/hookonce/hookonce/internal/overview"
 	"github.com/hookonce/hookonce/internal/problem"
 	"github.com/hookonce/hookonce/internal/sqlitefile"
+	"github.com/hookonce/hookonce/internal/tally"
 )
 
 // opening is a start that goes on while requests are answered already.
@@ -62,15 +63,27 @@ func passes(err error) bool {
 // resources, others hold what is needed, or were given way to.
 var passing = []string{"57", "08", "53", "55P03", "40001", "40P01"}
 
-// earlyIngest serves sources that are observed.
-func earlyIngest(o observers) http.Handler {
+// earlyIngest serves sources that are observed, and asks the senders of all others to come again, in the way that each needs.
+func (g *Gateway) earlyIngest(wired *wiring) http.Handler {
+	away := map[string]http.HandlerFunc{}
+	for _, s := range wired.plan.ingest.Sources {
+		status := s.Provider.Profile().Refusal(http.StatusServiceUnavailable, nil)
+		refused := g.tally.Counter(s.Name, "", tally.Rejected("store"))
+		away[s.Name] = func(w http.ResponseWriter, _ *http.Request) {
+			refused.Inc()
+			notOpenAs(w, status)
+		}
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, _ := strings.CutPrefix(r.URL.Path, ingest.PathPrefix)
-		if f := o.forwarders[strings.TrimSuffix(name, "/")]; f != nil {
+		name = strings.TrimSuffix(name, "/")
+		if f := wired.watching.forwarders[name]; f != nil {
 			f.ServeHTTP(w, r)
-			return
+		} else if refuse := away[name]; refuse != nil {
+			refuse(w, r)
+		} else {
+			notOpen(w, r)
 		}
-		notOpen(w, r)
 	})
 }
 
@@ -102,8 +115,9 @@ func (g *Gateway) earlyQuestions(early *overview.Overview) http.Handler {
 }
 
 // notOpen asks everybody to come again.
-func notOpen(w http.ResponseWriter, _ *http.Request) {
-	p := problem.Unavailable.New("The store is away, and nothing can be accepted. Nothing is acknowledged: send it again.")
-	p.RetryAfter = 5 * time.Second
+func notOpen(w http.ResponseWriter, _ *http.Request) { notOpenAs(w, http.StatusServiceUnavailable) }
+
+func notOpenAs(w http.ResponseWriter, status int) {
+	p := problem.Unavailable.New("The store is away, and nothing can be accepted. Nothing is acknowledged: send it again.").As(status, 5*time.Second)
 	p.Write(w)
 }

@@ -32,9 +32,10 @@ type snsScheme struct{ certificates *remotekeys.Certificates }
 // AmazonSNS returns the scheme of Amazon SNS, with an empty cache of certificates.
 func AmazonSNS(transport http.RoundTripper) spec.Scheme {
 	// Amazon serves the certificate without those between it and a root. That it comes over TLS from
-	// Amazon's own host is what it is trusted for.
+	// SNS's own host is what it is trusted for. So the middle label must be a region, such as us-gov-west-1: with any text there
+	// the bucket named sns, which is somebody's, would have a place, as sns.s3-us-west-2.amazonaws.com.
 	trust := func([]*x509.Certificate, time.Time) error { return nil }
-	return &snsScheme{remotekeys.NewCertificates(remotekeys.NewClient(transport), `sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[A-Za-z0-9._-]+\.pem`, trust)}
+	return &snsScheme{remotekeys.NewCertificates(remotekeys.NewClient(transport), `sns\.[a-z]+(-[a-z]+)+-[0-9]+\.amazonaws\.com(\.cn)?/[A-Za-z0-9._-]+\.pem`, trust)}
 }
 
 func (*snsScheme) MarshalText() ([]byte, error) { return []byte("aws-sns"), nil }
