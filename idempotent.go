@@ -48,7 +48,8 @@ import (
 //     for methods without an effect, 413, 400 and 408 for a body that is too large, ends early or is too slow;
 //   - 503 with Retry-After when handle returned an error or panicked, when the store cannot be reached,
 //     and when the outcome of the commit is unknown: the next copy reads the truth. Without a key there is none
-//     that could, so the client is told to look before it sends the request again. [RetryAfter] sets the
+//     that could, so the client is told to look before it sends the request again; and so it is after a failure of
+//     a request without a key that had called another system ([Transport], [PinRequest]). [RetryAfter] sets the
 //     time. An error marked with [Permanent] that is on record, and an answer above [WithMaxResponse] that would be
 //     kept, is a 500;
 //   - 503 in place of an answer that was cut short: one that is longer or shorter than its own Content-Length, or
@@ -112,14 +113,19 @@ type idempotent[Tx any] struct {
 func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
 	defer cancel()
+	pin := &pinContext{Context: ctx, ref: c.Ref, key: c.sent}
+	if c.Key != "" { // of a request without one there is no record that could come too late
+		pin.warn = h.warn
+	}
+	ctx = pin
 	defer func() {
 		if p := recover(); p != nil {
 			res = h.settle(ctx, Claim{Verdict: Acquired}, nil, h.caught(ctx, c, p))
 		}
+		if res.problem != nil && pin.reached.Load() { // no rollback has undone that
+			res.problem.Unknown = true
+		}
 	}()
-	if c.Key != "" {
-		ctx = &pinContext{Context: ctx, ref: c.Ref, key: c.sent, warn: h.warn}
-	}
 	var answer *Response
 	claim, err := h.store.Within(ctx, c.claim(0), func(tx Tx, held Claim) (err error) {
 		answer, err = h.run(lend(ctx, h.store, held, nil, tx), tx, held, c)
