@@ -409,6 +409,8 @@ func TestIdempotentOptionsThatMakeNoSense(t *testing.T) {
 		"WithMaxResponse(-1)":        {scope, hookonce.WithMaxResponse(-1)},
 		"WithKeep":                   {scope, hookonce.WithKeep(nil)},
 		"WithFingerprint":            {scope, hookonce.WithFingerprint("a b")},
+		"return r.Host":              {scope, hookonce.WithFingerprint("content-type", "host")},
+		"belong to the connection":   {scope, hookonce.WithFingerprint("Transfer-Encoding")},
 		"WithFingerprintFunc contra": {scope, hookonce.WithFingerprint("Api-Version"), hookonce.WithFingerprintFunc(func(*http.Request, []byte) []byte { return nil })},
 		"WithFingerprintFunc does":   {scope, hookonce.WithFingerprintFunc(nil)},
 		"WithDocumentation":          {scope, hookonce.WithDocumentation("docs/idempotency.md")},
