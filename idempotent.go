@@ -129,7 +129,7 @@ func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
 	var answer *Response
 	claim, err := h.store.Within(ctx, c.claim(0), func(tx Tx, held Claim) (err error) {
 		answer, err = h.run(lend(ctx, h.store, held, nil, tx), tx, held, c)
-		return err
+		return ofWork(err)
 	})
 	if answer != nil && errors.Is(err, ErrRollback) {
 		claim, err = h.keepAlone(ctx, c, answer)

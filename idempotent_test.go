@@ -279,11 +279,12 @@ func TestIdempotentFailures(t *testing.T) {
 		retry  string
 		state  hookonce.State
 	}{
-		"error":                 {cause, 503, "unavailable", "10", hookonce.StateFailed},
-		"error with a delay":    {hookonce.RetryAfter(90*time.Second, cause), 503, "unavailable", "90", hookonce.StateFailed},
-		"error with any delay":  {hookonce.RetryAfter(math.MaxInt64, cause), 503, "unavailable", "9223372037", hookonce.StateFailed},
-		"error with a no delay": {hookonce.RetryAfter(-time.Second, cause), 503, "unavailable", "10", hookonce.StateFailed},
-		"permanent":             {hookonce.Permanent(cause), 500, "failed", "", hookonce.StateDead},
+		"error":                                {cause, 503, "unavailable", "10", hookonce.StateFailed},
+		"error with a delay":                   {hookonce.RetryAfter(90*time.Second, cause), 503, "unavailable", "90", hookonce.StateFailed},
+		"error with any delay":                 {hookonce.RetryAfter(math.MaxInt64, cause), 503, "unavailable", "9223372037", hookonce.StateFailed},
+		"error with a no delay":                {hookonce.RetryAfter(-time.Second, cause), 503, "unavailable", "10", hookonce.StateFailed},
+		"permanent":                            {hookonce.Permanent(cause), 500, "failed", "", hookonce.StateDead},
+		"permanent, over a claim that it lost": {hookonce.Permanent(overtaken(t, cause)), 500, "failed", "", hookonce.StateDead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s till
