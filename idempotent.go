@@ -490,10 +490,10 @@ func (h *idempotency) once(ctx context.Context, c *call) result {
 func (h *idempotency) lead(ctx, waiting context.Context, c *call, first *singleflight.Call[result]) (res result) {
 	res = result{digest: c.digest, problem: unavailable("the request was not carried out", defaultRetry), err: errors.New("the handler ended its goroutine")}
 	defer func() { h.calls.Finish(c.Ref, first, res) }()
-	for {
+	for next := time.Now(); ; next = time.Now().Add(pollInterval) {
 		res = h.attempt(ctx, c)
 		res.digest = c.digest
-		if res.verdict != Busy || !h.pause(waiting, c.Ref) {
+		if res.verdict != Busy || !h.pause(waiting, c.Ref, next) {
 			return res
 		}
 	}
@@ -506,14 +506,17 @@ const (
 	awaitInterval = time.Second
 )
 
-// pause returns true when it is time to ask for the claim again, and false when ctx has ended.
-func (h *idempotency) pause(ctx context.Context, ref Ref) bool {
+// pause returns true when it is time to ask for the claim again, and false when ctx has ended. A store that says at once
+// that the work is over may have seen nothing of a claim in an open transaction: believed once, it is asked for the claim
+// no sooner than next.
+func (h *idempotency) pause(ctx context.Context, ref Ref, next time.Time) bool {
 	awaiting, cancel := context.WithTimeout(ctx, awaitInterval)
 	defer cancel()
+	rest := pollInterval
 	if awaiter, ok := h.responses.(Awaiter); ok && awaiter.Await(awaiting, ref) == nil {
-		return ctx.Err() == nil
+		rest = time.Until(next)
 	}
-	poll := time.NewTimer(pollInterval)
+	poll := time.NewTimer(rest)
 	defer poll.Stop()
 	select {
 	case <-poll.C:
