@@ -422,6 +422,14 @@ func (s *Source) said() settings.Layer {
 // Same reports whether nothing of the source's own is different in other.
 func (s *Source) Same(other *Source) bool { return s.Name == other.Name && len(s.changes(other)) == 0 }
 
+// SameProvider reports whether [Source.NewProvider] makes the same of both.
+func (s *Source) SameProvider(other *Source) bool {
+	known, err := s.spec()
+	its, itsErr := other.spec()
+	return err == nil && itsErr == nil && reflect.DeepEqual(known, its) &&
+		reflect.DeepEqual(s.providerSettings(s.Secrets...), other.providerSettings(other.Secrets...))
+}
+
 func (s *Source) changes(next *Source) []settings.Change {
 	all := settings.Differ(s, next, sourceTable, s.origin, next.origin)
 	if !slices.EqualFunc(s.Routes, next.Routes, func(a, b Route) bool {
