@@ -450,7 +450,8 @@ func TestIdempotentLeasePinsWhatLostItsLease(t *testing.T) {
 	})
 }
 
-// The log says once what a call inside a transaction means, and to whom it was. Under a lease it is in order.
+// The log says once what a call inside a transaction means, and to whom it was. Under a lease it is in order, and without a
+// key there is nothing to record too late.
 func TestTransportWarnsInTransactions(t *testing.T) {
 	var log strings.Builder
 	logger := hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))
@@ -463,7 +464,8 @@ func TestTransportWarnsInTransactions(t *testing.T) {
 		}
 		w.call(r.Context(), t, "POST", charges, "secret")
 		return nil
-	}, logger)
+	}, logger, hookonce.WithOptionalKey())
+	buy(tx, "", "10")
 	buy(tx, "k1", "10")
 	once := log.String()
 	for _, text := range []string{"level=WARN", "source=idempotency", "host=api.example", "Enqueue", "IdempotentLease"} {

@@ -3,6 +3,7 @@ package hookonce
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/recorder"
@@ -126,3 +127,31 @@ type forgetError struct{ err error }
 
 func (e *forgetError) Error() string { return e.err.Error() }
 func (e *forgetError) Unwrap() error { return e.err }
+
+// workError is what a handler returned, inside what a store makes of it. What the handler met, such as that the trace of
+// another claim was lost, is so told from what became of its own.
+type workError struct{ err error }
+
+func (e *workError) Error() string { return e.err.Error() }
+func (e *workError) Unwrap() error { return e.err }
+
+// ofWork marks the error of a handler. ofWork(nil) is nil.
+func ofWork(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &workError{err}
+}
+
+// isAround is [errors.Is] for what err wraps besides the error of a handler.
+func isAround(err, target error) bool {
+	switch e := err.(type) {
+	case *workError:
+		return false
+	case interface{ Unwrap() error }:
+		return err == target || isAround(e.Unwrap(), target)
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), func(err error) bool { return isAround(err, target) })
+	}
+	return err == target
+}

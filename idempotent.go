@@ -48,7 +48,8 @@ import (
 //     for methods without an effect, 413, 400 and 408 for a body that is too large, ends early or is too slow;
 //   - 503 with Retry-After when handle returned an error or panicked, when the store cannot be reached,
 //     and when the outcome of the commit is unknown: the next copy reads the truth. Without a key there is none
-//     that could, so the client is told to look before it sends the request again. [RetryAfter] sets the
+//     that could, so the client is told to look before it sends the request again; and so it is after a failure of
+//     a request without a key that had called another system ([Transport], [PinRequest]). [RetryAfter] sets the
 //     time. An error marked with [Permanent] that is on record, and an answer above [WithMaxResponse] that would be
 //     kept, is a 500;
 //   - 503 in place of an answer that was cut short: one that is longer or shorter than its own Content-Length, or
@@ -112,18 +113,23 @@ type idempotent[Tx any] struct {
 func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)
 	defer cancel()
+	pin := &pinContext{Context: ctx, ref: c.Ref, key: c.sent}
+	if c.Key != "" { // of a request without one there is no record that could come too late
+		pin.warn = h.warn
+	}
+	ctx = pin
 	defer func() {
 		if p := recover(); p != nil {
 			res = h.settle(ctx, Claim{Verdict: Acquired}, nil, h.caught(ctx, c, p))
 		}
+		if res.problem != nil && pin.reached.Load() { // no rollback has undone that
+			res.problem.Unknown = true
+		}
 	}()
-	if c.Key != "" {
-		ctx = &pinContext{Context: ctx, ref: c.Ref, key: c.sent, warn: h.warn}
-	}
 	var answer *Response
 	claim, err := h.store.Within(ctx, c.claim(0), func(tx Tx, held Claim) (err error) {
 		answer, err = h.run(lend(ctx, h.store, held, nil, tx), tx, held, c)
-		return err
+		return ofWork(err)
 	})
 	if answer != nil && errors.Is(err, ErrRollback) {
 		claim, err = h.keepAlone(ctx, c, answer)
@@ -484,10 +490,10 @@ func (h *idempotency) once(ctx context.Context, c *call) result {
 func (h *idempotency) lead(ctx, waiting context.Context, c *call, first *singleflight.Call[result]) (res result) {
 	res = result{digest: c.digest, problem: unavailable("the request was not carried out", defaultRetry), err: errors.New("the handler ended its goroutine")}
 	defer func() { h.calls.Finish(c.Ref, first, res) }()
-	for {
+	for next := time.Now(); ; next = time.Now().Add(pollInterval) {
 		res = h.attempt(ctx, c)
 		res.digest = c.digest
-		if res.verdict != Busy || !h.pause(waiting, c.Ref) {
+		if res.verdict != Busy || !h.pause(waiting, c.Ref, next) {
 			return res
 		}
 	}
@@ -500,14 +506,17 @@ const (
 	awaitInterval = time.Second
 )
 
-// pause returns true when it is time to ask for the claim again, and false when ctx has ended.
-func (h *idempotency) pause(ctx context.Context, ref Ref) bool {
+// pause returns true when it is time to ask for the claim again, and false when ctx has ended. A store that says at once
+// that the work is over may have seen nothing of a claim in an open transaction: believed once, it is asked for the claim
+// no sooner than next.
+func (h *idempotency) pause(ctx context.Context, ref Ref, next time.Time) bool {
 	awaiting, cancel := context.WithTimeout(ctx, awaitInterval)
 	defer cancel()
+	rest := pollInterval
 	if awaiter, ok := h.responses.(Awaiter); ok && awaiter.Await(awaiting, ref) == nil {
-		return ctx.Err() == nil
+		rest = time.Until(next)
 	}
-	poll := time.NewTimer(pollInterval)
+	poll := time.NewTimer(rest)
 	defer poll.Stop()
 	select {
 	case <-poll.C:

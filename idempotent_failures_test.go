@@ -50,26 +50,62 @@ func TestIdempotentUnknownCommit(t *testing.T) {
 }
 
 // Nobody knows a copy of a request without a key: a client that was told to send it again would be charged twice. After a
-// rollback nothing happened, and it may.
+// rollback nothing happened, and it may, unless the handler had called another system before.
 func TestIdempotentUnknownCommitWithoutAKey(t *testing.T) {
-	var s till
-	store := memstore.New()
-	cut := store.With(memstore.WithCommit(func(persist func()) error { persist(); return errors.New("connection reset by peer") }))
-	away := func(http.ResponseWriter, *http.Request, *memstore.Tx) error { return errAway }
-	for name, c := range map[string]struct {
-		h     http.Handler
-		again bool
-	}{
-		"unknown":     {counter(cut, s.charge, hookonce.WithOptionalKey()), false},
-		"rolled back": {counter(store, away, hookonce.WithOptionalKey()), true},
-	} {
-		w := buy(c.h, "", "10")
-		if w.Code != 503 || (w.Header().Get("Retry-After") != "") != c.again || !strings.Contains(w.Body.String(), fmt.Sprintf(`"retryable":%t`, c.again)) ||
-			strings.Contains(w.Body.String(), "look before you send it again") == c.again {
-			t.Errorf("%s: answered %d %v %s", name, w.Code, w.Header(), w.Body)
+	cut := func(persist func()) error { persist(); return errors.New("connection reset by peer") }
+	reach := func(end chargeFunc) chargeFunc {
+		return func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error {
+			hookonce.PinRequest(r.Context())
+			return end(w, r, tx)
 		}
 	}
-	s.want(t, "10")
+	away := func(http.ResponseWriter, *http.Request, *memstore.Tx) error { return errAway }
+	for name, c := range map[string]struct {
+		handle  chargeFunc // nil: it charges
+		commit  func(persist func()) error
+		key     string
+		status  int
+		kind    string
+		again   bool
+		charges []string
+	}{
+		"unknown":                      {commit: cut, status: 503, kind: "unavailable", charges: []string{"10"}},
+		"rolled back":                  {handle: away, status: 503, kind: "unavailable", again: true},
+		"an error after a call":        {handle: reach(away), status: 503, kind: "unavailable"},
+		"an error after a call, a key": {handle: reach(away), key: "k1", status: 503, kind: "unavailable", again: true},
+		"an error after a call by Transport": {handle: func(_ http.ResponseWriter, r *http.Request, _ *memstore.Tx) error {
+			new(wire).call(r.Context(), t, "POST", charges, "10")
+			return errAway
+		}, status: 503, kind: "unavailable"},
+		"a panic after a call": {handle: reach(func(http.ResponseWriter, *http.Request, *memstore.Tx) error { panic("no float") }), status: 503, kind: "unavailable"},
+		"half an answer after a call": {handle: reach(func(w http.ResponseWriter, _ *http.Request, _ *memstore.Tx) error {
+			w.Header().Set("Content-Length", "30")
+			return nil
+		}), status: 503, kind: "answer-incomplete"},
+		"too long an answer after a call": {handle: reach(func(w http.ResponseWriter, _ *http.Request, _ *memstore.Tx) error {
+			_, err := io.WriteString(w, strings.Repeat("x", 2000))
+			return err
+		}), status: 500, kind: "answer-too-large"},
+		"given up after a call": {handle: reach(func(http.ResponseWriter, *http.Request, *memstore.Tx) error { return hookonce.Permanent(errAway) }), status: 500, kind: "failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s till
+			store := memstore.New()
+			if c.commit != nil {
+				store = store.With(memstore.WithCommit(c.commit))
+			}
+			handle := c.handle
+			if handle == nil {
+				handle = s.charge
+			}
+			w := buy(counter(store, handle, hookonce.WithOptionalKey(), hookonce.WithMaxResponse(1000)), c.key, "10")
+			if w.Code != c.status || !strings.Contains(w.Body.String(), ":problem:"+c.kind+`"`) || (w.Header().Get("Retry-After") != "") != c.again ||
+				!strings.Contains(w.Body.String(), fmt.Sprintf(`"retryable":%t`, c.again)) || strings.Contains(w.Body.String(), "look before you send it again") == c.again {
+				t.Errorf("answered %d %v %s", w.Code, w.Header(), w.Body)
+			}
+			s.want(t, c.charges...)
+		})
+	}
 }
 
 // forgetful is a store that cannot keep answers, or not read them.

@@ -607,6 +607,43 @@ func TestIdempotentLeaseAwaits(t *testing.T) {
 	})
 }
 
+// hasty is a store that says after one round trip that the work is over, whatever it is, as for a claim in a transaction
+// that is open.
+type hasty struct{ *awaiting }
+
+func (hasty) Await(context.Context, hookonce.Ref) error { time.Sleep(time.Millisecond); return nil }
+
+// One that says so too early is not asked without a rest, and one that was right is not made to wait.
+func TestIdempotentLeaseAwaitsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		work, within time.Duration
+		rounds       int64
+	}{
+		"it is over": {500 * time.Microsecond, time.Millisecond, 2},
+		"it is not":  {3500 * time.Millisecond, 3600 * time.Millisecond, 37},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var p printer
+				store := hasty{&awaiting{Store: memstore.New()}}
+				first := at(1, "k1", "10", desk(store.Store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					time.Sleep(c.work)
+					p.ServeHTTP(w, r)
+				})))
+				synctest.Wait()
+				start := time.Now()
+				second := buy(desk(store, &p, hookonce.WithWait(time.Minute)), "k1", "10")
+				took, asked := time.Since(start), store.asked.Load()
+				wantReplay(t, second, <-first)
+				if took > c.within || asked > c.rounds {
+					t.Errorf("asked %d times in %v", asked, took)
+				}
+				p.want(t, 1)
+			})
+		})
+	}
+}
+
 // A claim that was so long on its way that its lease is over may be another's: nothing is begun under it.
 func TestIdempotentLeaseThatCameLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -279,11 +279,12 @@ func TestIdempotentFailures(t *testing.T) {
 		retry  string
 		state  hookonce.State
 	}{
-		"error":                 {cause, 503, "unavailable", "10", hookonce.StateFailed},
-		"error with a delay":    {hookonce.RetryAfter(90*time.Second, cause), 503, "unavailable", "90", hookonce.StateFailed},
-		"error with any delay":  {hookonce.RetryAfter(math.MaxInt64, cause), 503, "unavailable", "9223372037", hookonce.StateFailed},
-		"error with a no delay": {hookonce.RetryAfter(-time.Second, cause), 503, "unavailable", "10", hookonce.StateFailed},
-		"permanent":             {hookonce.Permanent(cause), 500, "failed", "", hookonce.StateDead},
+		"error":                                {cause, 503, "unavailable", "10", hookonce.StateFailed},
+		"error with a delay":                   {hookonce.RetryAfter(90*time.Second, cause), 503, "unavailable", "90", hookonce.StateFailed},
+		"error with any delay":                 {hookonce.RetryAfter(math.MaxInt64, cause), 503, "unavailable", "9223372037", hookonce.StateFailed},
+		"error with a no delay":                {hookonce.RetryAfter(-time.Second, cause), 503, "unavailable", "10", hookonce.StateFailed},
+		"permanent":                            {hookonce.Permanent(cause), 500, "failed", "", hookonce.StateDead},
+		"permanent, over a claim that it lost": {hookonce.Permanent(overtaken(t, cause)), 500, "failed", "", hookonce.StateDead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s till
@@ -409,6 +410,8 @@ func TestIdempotentOptionsThatMakeNoSense(t *testing.T) {
 		"WithMaxResponse(-1)":        {scope, hookonce.WithMaxResponse(-1)},
 		"WithKeep":                   {scope, hookonce.WithKeep(nil)},
 		"WithFingerprint":            {scope, hookonce.WithFingerprint("a b")},
+		"return r.Host":              {scope, hookonce.WithFingerprint("content-type", "host")},
+		"belong to the connection":   {scope, hookonce.WithFingerprint("Transfer-Encoding")},
 		"WithFingerprintFunc contra": {scope, hookonce.WithFingerprint("Api-Version"), hookonce.WithFingerprintFunc(func(*http.Request, []byte) []byte { return nil })},
 		"WithFingerprintFunc does":   {scope, hookonce.WithFingerprintFunc(nil)},
 		"WithDocumentation":          {scope, hookonce.WithDocumentation("docs/idempotency.md")},

@@ -34,7 +34,8 @@ import (
 // Errors besides those of [Store.Claim]: one that wraps [ErrUnknownOutcome] if it could
 // not be recorded that fn is done; one that wraps [ErrTraceLost] and fn's error if the failure could not be; and
 // one that wraps [ErrStale], with the verdict Busy, if another worker took the claim over meanwhile. A caller
-// that gets one of these must not acknowledge anything.
+// that gets one of these must not acknowledge anything. The error of an fn that met another claim may wrap ErrStale, too;
+// of this one the verdict tells.
 func UnderLease(ctx context.Context, store Store, req ClaimRequest, fn func(ctx context.Context, c Claim) error) (Claim, error) {
 	req.Lease = cmp.Or(req.Lease, DefaultLease)
 	if req.Lease < lease.MinLength {
@@ -53,33 +54,31 @@ func UnderLease(ctx context.Context, store Store, req ClaimRequest, fn func(ctx 
 	if req.Pin {
 		ctx = ContextWithPin(ctx, c.Ref)
 	}
-	err = borrow(ctx, store, c, req.Lease, asked, fn)
-	if errors.Is(err, errTakenOver) {
+	taken, err := borrow(ctx, store, c, req.Lease, asked, fn)
+	if taken {
 		c.Verdict = Busy
 	}
 	return c, err
 }
 
-// errTakenOver is the ErrStale of a claim's own record, not one that its work met.
-var errTakenOver = fmt.Errorf("%w", ErrStale)
-
 // errNotBegun says that the handler was not called.
 var errNotBegun = errors.New("hookonce: the work was not begun")
 
-// borrow runs fn under the lease of c and records what came of it.
-func borrow(ctx context.Context, store Store, c Claim, length time.Duration, asked time.Time, fn func(context.Context, Claim) error) (err error) {
+// borrow runs fn under the lease of c and records what came of it. It reports as well whether c was taken over: the error
+// does not tell, because fn may have met another claim that was.
+func borrow(ctx context.Context, store Store, c Claim, length time.Duration, asked time.Time, fn func(context.Context, Claim) error) (taken bool, err error) {
 	err = errors.New("the handler ended its goroutine")
 	defer func() {
 		p := recover()
 		if p != nil {
 			err = fmt.Errorf("the handler panicked: %v", p)
 		}
-		err = record(ctx, store, c, err)
+		taken, err = record(ctx, store, c, err)
 		if p != nil {
 			panic(p)
 		}
 	}()
-	return hold(ctx, store, c, length, asked, fn)
+	return false, hold(ctx, store, c, length, asked, fn)
 }
 
 // hold runs fn while the lease is kept. An error of fn after the lease was lost says so.
@@ -96,11 +95,11 @@ func hold(ctx context.Context, store Store, c Claim, length time.Duration, asked
 	return err
 }
 
-// record stores what came of the attempt under c, and returns failed, or why nothing can be acknowledged.
-func record(ctx context.Context, store Store, c Claim, failed error) error {
+// record stores what came of the attempt under c, and returns failed, or why nothing can be acknowledged, and whether that
+// is because c was taken over.
+func record(ctx context.Context, store Store, c Claim, failed error) (taken bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	var err error
 	if failed == nil {
 		err = insist(ctx, func() error { return store.Complete(ctx, c) })
 	} else {
@@ -108,18 +107,16 @@ func record(ctx context.Context, store Store, c Claim, failed error) error {
 		f.Pin = f.Pin || c.Pinned == c.Token && !f.Forget && !errors.Is(failed, errNotBegun)
 		err = insist(ctx, func() error { return store.Fail(ctx, c, f) })
 	}
+	taken = errors.Is(err, ErrStale)
 	switch {
-	case err == nil && failed == nil:
-		return nil
-	case err == nil:
-		return fmt.Errorf("hookonce: %s: attempt %d: %w", c.Ref, c.Token, failed)
-	case errors.Is(err, ErrStale):
-		err = fmt.Errorf("%w: %v", errTakenOver, err)
+	case failed == nil && err != nil:
+		err = fmt.Errorf("hookonce: %s: attempt %d: %w: the work is done, and that could not be recorded: %w", c.Ref, c.Token, ErrUnknownOutcome, err)
+	case failed != nil && err != nil:
+		err = fmt.Errorf("hookonce: %s: attempt %d: %w (%w: %w)", c.Ref, c.Token, failed, ErrTraceLost, err)
+	case failed != nil:
+		err = fmt.Errorf("hookonce: %s: attempt %d: %w", c.Ref, c.Token, failed)
 	}
-	if failed == nil {
-		return fmt.Errorf("hookonce: %s: attempt %d: %w: the work is done, and that could not be recorded: %w", c.Ref, c.Token, ErrUnknownOutcome, err)
-	}
-	return fmt.Errorf("hookonce: %s: attempt %d: %w (%w: %w)", c.Ref, c.Token, failed, ErrTraceLost, err)
+	return taken, err
 }
 
 // KeepLease extends the lease of c at each third of its length, until ctx ends or release is called, which

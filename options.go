@@ -255,6 +255,8 @@ func (s *keySettings) validate() error {
 		return errors.New("hookonce: WithKeep does not take nil")
 	case slices.ContainsFunc(s.fingerprint, func(name string) bool { return !header.ValidName(name) }):
 		return fmt.Errorf("hookonce: WithFingerprint(%q): not all of these are names of header fields", s.fingerprint)
+	case slices.ContainsFunc(s.fingerprint, header.HopByHop):
+		return fmt.Errorf("hookonce: WithFingerprint(%q): not all of these can be compared, because some belong to the connection and net/http takes them; for the host have WithScope or WithFingerprintFunc return r.Host", s.fingerprint)
 	case s.named && s.content != nil:
 		return errors.New("hookonce: WithFingerprint and WithFingerprintFunc contradict each other: have the function return the header fields, too")
 	case s.documentation != "" && !isAddress(s.documentation):
@@ -371,9 +373,10 @@ func WithMaxResponse(n int) KeyOption {
 	return func(s *keySettings) { s.maxResponse = n }
 }
 
-// WithFingerprint names the header fields in which requests under one key must agree, besides method,
-// address and body. Default: Content-Type. Leave out what changes when a request is sent again, such as
-// dates, traces and tokens.
+// WithFingerprint names the header fields in which requests under one key must agree, besides method, path, query and
+// body. Default: Content-Type. Leave out what changes when a request is sent again, such as dates, traces and tokens.
+// Fields that belong to the connection, such as Host, cannot be compared: an endpoint that answers differently under
+// several hosts has [WithScope] tell them apart, or [WithFingerprintFunc].
 func WithFingerprint(headers ...string) KeyOption {
 	return func(s *keySettings) {
 		s.fingerprint, s.named = nil, true

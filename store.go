@@ -146,8 +146,8 @@ type TxResponseStore[Tx any] interface {
 // Awaiter is a [ResponseStore] that can tell when work is over that another process does.
 type Awaiter interface {
 	// Await returns nil once the claim under ref is not processing, at once if it is not now. It may
-	// return nil too early, but not too often, and an error when ctx ends or it cannot tell; then the
-	// caller asks again after a while.
+	// return nil too early, as for a claim in a transaction that is open, and an error when ctx ends or
+	// it cannot tell; then the caller asks again after a while.
 	Await(ctx context.Context, ref Ref) error
 }
 

@@ -75,11 +75,11 @@ func Webhook[Tx any](store TxStore[Tx], source string, p Provider, handle func(c
 	h.attempt = func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error) {
 		c, err := store.Within(ctx, req, func(tx Tx, c Claim) error {
 			if given != nil {
-				return given
+				return ofWork(given)
 			}
 			ev.Attempt = c.Token
 			at := lend(ctx, store, c, ev, tx)
-			return cmp.Or(handle(at, tx, ev), at.work.unreturned())
+			return ofWork(cmp.Or(handle(at, tx, ev), at.work.unreturned()))
 		})
 		if c.Verdict != Acquired {
 			ev.Attempt = 0 // a store may run the handler ahead, and find then that there was nothing to do
@@ -122,10 +122,10 @@ func WebhookLease(store Store, source string, p Provider, handle func(ctx contex
 	h.attempt = func(ctx context.Context, req ClaimRequest, ev *Event, given error) (Claim, error) {
 		return UnderLease(ctx, store, req, func(ctx context.Context, c Claim) error {
 			if given != nil {
-				return given
+				return ofWork(given)
 			}
 			ev.Attempt = c.Token
-			return handle(&workContext{Context: ctx, work: work{ref: c.Ref, event: ev}}, ev)
+			return ofWork(handle(&workContext{Context: ctx, work: work{ref: c.Ref, event: ev}}, ev))
 		})
 	}
 	return h
@@ -378,9 +378,10 @@ func (h *webhook) bury(ctx context.Context, req ClaimRequest, ev *Event, err err
 
 // gaveUp reports whether the permanent failure of a handler that had a claim is on record, so that the
 // sender may be told to stop. If the trace was lost, or gave way to another attempt, that could lose an event, or have
-// a client begin anew with what a copy has done: then it is an ordinary failure.
+// a client begin anew with what a copy has done: then it is an ordinary failure. What the handler itself met of the kind
+// was about other work.
 func gaveUp(err error) bool {
-	return IsPermanent(err) && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)
+	return IsPermanent(err) && !isAround(err, ErrTraceLost) && !isAround(err, ErrUnknownOutcome)
 }
 
 // report logs and observes one outcome.

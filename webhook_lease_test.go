@@ -57,6 +57,17 @@ func (u unsaved) Complete(ctx context.Context, c hookonce.Claim) error {
 	return u.complete(func() error { return u.Store.Complete(ctx, c) })
 }
 
+// overtaken is what [hookonce.UnderLease] returns of another claim, which was taken over while its work failed.
+func overtaken(t *testing.T, fault error) error {
+	t.Helper()
+	store := faulty{Store: memstore.New(), fail: func(func() error) error { return hookonce.ErrStale }}
+	c, err := hookonce.UnderLease(t.Context(), store, hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "print", Key: "label-8"}}, func(context.Context, hookonce.Claim) error { return fault })
+	if c.Verdict != hookonce.Busy || !errors.Is(err, fault) || !errors.Is(err, hookonce.ErrTraceLost) || !errors.Is(err, hookonce.ErrStale) {
+		t.Errorf("the other claim: %v, %v", c.Verdict, err)
+	}
+	return err
+}
+
 func wantState(t *testing.T, store *memstore.Store, key string, state hookonce.State, text string) {
 	t.Helper()
 	c, err := store.Lookup(t.Context(), hookonce.Ref{Source: "sender", Key: key})
@@ -326,6 +337,9 @@ func TestWebhookLeaseFailures(t *testing.T) {
 		"permanent":          {func() error { return hookonce.Permanent(fault) }, 200, "dead", hookonce.StateDead},
 		"meets a busy claim": {func() error { return fmt.Errorf("%w: %w", fault, hookonce.ErrBusy) }, 503, "failed", hookonce.StateFailed},
 		"meets a stale one":  {func() error { return fmt.Errorf("%w: %w", fault, hookonce.ErrStale) }, 503, "failed", hookonce.StateFailed},
+		"loses another":      {func() error { return overtaken(t, fault) }, 503, "failed", hookonce.StateFailed},
+		"gives up over that": {func() error { return hookonce.Permanent(overtaken(t, fault)) }, 200, "dead", hookonce.StateDead},
+		"is in doubt there":  {func() error { return hookonce.Permanent(fmt.Errorf("%w: %w", fault, hookonce.ErrUnknownOutcome)) }, 200, "dead", hookonce.StateDead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o outside
@@ -404,6 +418,7 @@ func TestUnderLease(t *testing.T) {
 		"new":          {"", nil, hookonce.Acquired, hookonce.StateDone},
 		"fails":        {"", fault, hookonce.Acquired, hookonce.StateFailed},
 		"gives up":     {"", hookonce.Permanent(fault), hookonce.Acquired, hookonce.StateDead},
+		"loses more":   {"", overtaken(t, fault), hookonce.Acquired, hookonce.StateFailed},
 		"failed once":  {hookonce.StateFailed, nil, hookonce.Acquired, hookonce.StateDone},
 		"given up":     {hookonce.StateDead, nil, hookonce.Acquired, hookonce.StateDone},
 		"done":         {hookonce.StateDone, nil, hookonce.Duplicate, hookonce.StateDone},

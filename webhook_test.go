@@ -258,24 +258,29 @@ func TestWebhookCopiesShareAFailure(t *testing.T) {
 }
 
 func TestWebhookPermanentFailure(t *testing.T) {
-	var l ledger
-	store := memstore.New()
-	fault := hookonce.Permanent(errors.New("no such order"))
-	h := endpoint(store, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
-		l.add(tx, ev)
-		return fault
-	})
-	want(t, post(h, "a 1"), 200, "dead")
-	c, err := store.Lookup(t.Context(), hookonce.Ref{Source: "sender", Key: "a"})
-	if err != nil || c.State != hookonce.StateDead {
-		t.Errorf("claim %+v, %v; want dead", c, err)
-	}
-	// Without a key there is nowhere to record the failure: acknowledging would lose the event.
-	want(t, post(h, "- 1"), 503, "failed")
+	for name, cause := range map[string]error{
+		"of its own":                     errors.New("no such order"),
+		"over a claim that it lost":      overtaken(t, errors.New("no paper")),
+		"over a commit that is in doubt": hookonce.ErrUnknownOutcome,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l ledger
+			store := memstore.New()
+			fault := hookonce.Permanent(cause)
+			h := endpoint(store, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+				l.add(tx, ev)
+				return fault
+			})
+			want(t, post(h, "a 1"), 200, "dead")
+			wantState(t, store, "a", hookonce.StateDead, cause.Error())
+			// Without a key there is nowhere to record the failure: acknowledging would lose the event.
+			want(t, post(h, "- 1"), 503, "failed")
 
-	fault = nil
-	want(t, post(h, "a 1"), 200, "accepted")
-	l.want(t, "a#2")
+			fault = nil
+			want(t, post(h, "a 1"), 200, "accepted")
+			l.want(t, "a#2")
+		})
+	}
 }
 
 // That one content was given up says nothing of another that waited for it under the same key: the
@@ -350,20 +355,24 @@ func TestWebhookOtherContentsWaitBoundedly(t *testing.T) {
 }
 
 // A worker takes a lease between the rollback and the trace: nothing says that the event was given up,
-// and the worker may still fail.
+// and the worker may still fail. So it is whatever the handler met.
 func TestWebhookPermanentFailureThatIsNotOnRecord(t *testing.T) {
-	store := memstore.New()
-	h := endpoint(store, func(context.Context, *memstore.Tx, *hookonce.Event) error {
-		return hookonce.Permanent(textFunc(sync.OnceValue(func() string {
-			ref := hookonce.Ref{Source: "sender", Key: "a"}
-			if c, err := store.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref}); err != nil || c.Verdict != hookonce.Acquired {
-				t.Errorf("Claim = %+v, %v", c, err)
-			}
-			return "no such order"
-		})))
-	})
-	want(t, post(h, "a 1"), 503, "failed")
-	want(t, post(h, "a 1"), 503, "busy")
+	for name, met := range map[string]error{"nothing": nil, "a claim that it lost": overtaken(t, errors.New("no paper"))} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New()
+			h := endpoint(store, func(context.Context, *memstore.Tx, *hookonce.Event) error {
+				return hookonce.Permanent(errors.Join(met, textFunc(sync.OnceValue(func() string {
+					ref := hookonce.Ref{Source: "sender", Key: "a"}
+					if c, err := store.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref}); err != nil || c.Verdict != hookonce.Acquired {
+						t.Errorf("Claim = %+v, %v", c, err)
+					}
+					return "no such order"
+				}))))
+			})
+			want(t, post(h, "a 1"), 503, "failed")
+			want(t, post(h, "a 1"), 503, "busy")
+		})
+	}
 }
 
 // textFunc is an error whose text is computed when a store asks for it, after the rollback.

@@ -87,9 +87,16 @@ func ownTransport() http.RoundTripper {
 // PostOption changes a default of [POST].
 type PostOption func(*post) error
 
-// PostHeader sets a header of the requests, such as Authorization. Those that POST sets itself win.
+// PostHeader sets a header of the requests, such as Authorization. Those that POST sets itself win. It is an error if HTTP
+// sets the header, such as Host, or cannot carry the value, such as one with the line break at the end of a file.
 func PostHeader(name, value string) PostOption {
 	return func(p *post) error {
+		if err := header.CheckSent(name); err != nil {
+			return fmt.Errorf("PostHeader: %w", err)
+		}
+		if !header.ValidValue(value) {
+			return fmt.Errorf("PostHeader: the value of %s has control characters, which a header cannot carry: is there a line break at its end?", http.CanonicalHeaderKey(name))
+		}
 		p.header.Set(name, value)
 		return nil
 	}

@@ -248,6 +248,30 @@ func TestPOSTRefusesStatusesThatPass(t *testing.T) {
 	}
 }
 
+// What net/http would send never, or leave out, is refused at once and not with each effect. The error says of what it is,
+// and not the value, which may be a secret.
+func TestPOSTRefusesHeadersThatCannotBeSent(t *testing.T) {
+	for _, c := range []struct{ name, value, says string }{
+		{"Authorization", "Bearer fake-token\n", "Authorization has control characters, which a header cannot carry: is there a line break at its end?"},
+		{"x-token", "fake-token\r", "X-Token"},
+		{"X-Token", "fake\x00token", "X-Token"},
+		{"X Token", "fake-token", `"X Token"`},
+		{"Authorization:", "fake-token", `"Authorization:"`},
+		{"", "fake-token", `""`},
+		{"host", "crm.example", "Host belongs to the connection"},
+		{"Content-Length", "7", "Content-Length"},
+		{"TE", "trailers", "Te belongs"},
+	} {
+		_, err := relay.NewPOST(nil, "http://crm.example/", relay.PostHeader(c.name, c.value))
+		if err == nil || !strings.Contains(err.Error(), "PostHeader") || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "fake") {
+			t.Errorf("%q: %q: %v", c.name, c.value, err)
+		}
+	}
+	if _, err := relay.NewPOST(nil, "http://crm.example/", relay.PostHeader("X-Note", "tab\tand é")); err != nil {
+		t.Error(err)
+	}
+}
+
 // The status alone decides: an answer that never ends holds up nobody, nor does a connection that is switched to
 // another protocol.
 func TestPOSTWaitsForNoBody(t *testing.T) {

@@ -422,6 +422,19 @@ func (s *Source) said() settings.Layer {
 // Same reports whether nothing of the source's own is different in other.
 func (s *Source) Same(other *Source) bool { return s.Name == other.Name && len(s.changes(other)) == 0 }
 
+// SameProvider reports whether [Source.NewProvider] makes the same of both. What the catalogue says of a provider is the same for
+// all, and not compared: some of it is a function.
+func (s *Source) SameProvider(other *Source) bool {
+	same := s.Provider == other.Provider && reflect.DeepEqual(s.providerSettings(s.Secrets...), other.providerSettings(other.Secrets...))
+	switch s.Provider {
+	case providerHMAC:
+		return same && reflect.DeepEqual(s.HMAC, other.HMAC)
+	case providerCustom:
+		return same && reflect.DeepEqual(s.Spec, other.Spec)
+	}
+	return same
+}
+
 func (s *Source) changes(next *Source) []settings.Change {
 	all := settings.Differ(s, next, sourceTable, s.origin, next.origin)
 	if !slices.EqualFunc(s.Routes, next.Routes, func(a, b Route) bool {

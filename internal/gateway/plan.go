@@ -212,12 +212,13 @@ func (p *plan) planDestinations(before *plan) error {
 	return nil
 }
 
-// provider returns that of a source which is the same, nil if there is none.
+// provider returns that of the source of that name, nil if there is none or it has changed. A provider has fetched its
+// sender's keys, which may be away now, and knows what came.
 func (p *plan) provider(s *config.Source) hookonce.Provider {
 	if p == nil {
 		return nil
 	}
-	same := slices.ContainsFunc(p.cfg.Sources, func(old config.Source) bool { return old.Same(s) })
+	same := slices.ContainsFunc(p.cfg.Sources, func(old config.Source) bool { return old.Name == s.Name && old.SameProvider(s) })
 	i := slices.IndexFunc(p.ingest.Sources, func(old ingest.Source) bool { return old.Name == s.Name })
 	if !same || i < 0 {
 		return nil

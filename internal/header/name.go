@@ -111,19 +111,24 @@ func Rewritten(name string) bool {
 // setByHookonce are the folded names of the headers that every delivery has from us, besides our own.
 var setByHookonce = set("idempotency-key", "webhook-id", "webhook-timestamp", "webhook-signature", "traceparent", "tracestate")
 
-// CheckSet returns why nobody can have a header of that name, in any spelling, added to deliveries; nil if one can. It
-// goes by the names that are taken, and by their twins, which some applications would read in their place.
-func CheckSet(name string) error {
-	canonical := textproto.CanonicalMIMEHeaderKey(name)
-	switch {
+// CheckSent returns why no request can be given a header of that name; nil if one can.
+func CheckSent(name string) error {
+	switch canonical := textproto.CanonicalMIMEHeaderKey(name); {
 	case !ValidName(name):
 		return fmt.Errorf("%q cannot be the name of a header; write letters, digits and dashes", name)
-	case Own(name), setByHookonce[Fold(name)]:
-		return fmt.Errorf("the header %s is set by hookonce; remove it", canonical)
 	case HopByHop(canonical):
 		return fmt.Errorf("the header %s belongs to the connection, and HTTP sets it; remove it", canonical)
 	}
 	return nil
+}
+
+// CheckSet returns why nobody can have a header of that name, in any spelling, added to deliveries; nil if one can. It
+// goes by the names that are taken, and by their twins, which some applications would read in their place.
+func CheckSet(name string) error {
+	if Own(name) || setByHookonce[Fold(name)] {
+		return fmt.Errorf("the header %s is set by hookonce; remove it", textproto.CanonicalMIMEHeaderKey(name))
+	}
+	return CheckSent(name)
 }
 
 func set(names ...string) map[string]bool {

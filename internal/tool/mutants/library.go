@@ -20,7 +20,7 @@ var library = []mutant{
 	}`,
 		[]test{{".", "TestWebhookUnkeyedIsNeverCollapsed"}, {yearly, "TestScenes/claims"}}},
 	{"given-up-and-not-on-record", "4. the sender is told to stop although the failure could not be recorded", "webhook.go",
-		`return IsPermanent(err) && !errors.Is(err, ErrTraceLost) && !errors.Is(err, ErrUnknownOutcome)`,
+		`return IsPermanent(err) && !isAround(err, ErrTraceLost) && !isAround(err, ErrUnknownOutcome)`,
 		`return IsPermanent(err)`,
 		[]test{{".", "TestWebhookPermanentFailureThatIsNotOnRecord"}}},
 	{"failed-and-not-on-record", "4. a client is told to give up although its failure is not on record, and a copy may have done the work", "problem.go",
@@ -51,12 +51,12 @@ var library = []mutant{
 			continue`,
 		[]test{{"./internal/lease", "TestKeep"}, {".", "TestWebhookLeaseRanOutAndNobodyCame"}}},
 	{"lost-lease-is-done", "6. work whose claim was taken over is acknowledged", "lease.go",
-		`case errors.Is(err, ErrStale):
-		err = fmt.Errorf("%w: %v", errTakenOver, err)
-	}`,
-		`case errors.Is(err, ErrStale):
-		return nil
-	}`,
+		`taken = errors.Is(err, ErrStale)
+`,
+		`if errors.Is(err, ErrStale) {
+		return false, nil
+	}
+`,
 		[]test{{".", "TestWebhookLeaseIsLost"}}},
 	{"hang-up-ends-the-work", "8. the handler ends when the sender hangs up", "webhook.go",
 		`ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.timeout)`,
