@@ -318,6 +318,54 @@ func TestBreakerLearnsNothingFromStaleEvents(t *testing.T) {
 	})
 }
 
+// What an illness kept may be delivered by other gateways, or be dead: with nothing to try for a minute after the time of a
+// probe nobody is told any more that the destination is ill. What comes next still is a probe.
+func TestBreakerEndsWithNothingToTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		code := 503
+		s := newStandIn(t, guarded(), func(r *http.Request) (*http.Response, error) {
+			if r.Header.Get("Hookonce-Key") == "evt_4" {
+				return hang(r)
+			}
+			return status(code), nil
+		})
+		stands := func(state deliver.State, metric float64) {
+			t.Helper()
+			synctest.Wait()
+			got := s.Destinations()[0]
+			if m := s.breaker(t); got.State != state || got.Limit != 1 || !slices.Equal(m, []float64{metric}) {
+				t.Fatalf("it stands %+v, and at %v in the metrics; want it %s", got, m, state)
+			}
+		}
+		s.bring(piece(1), piece(2), piece(3)) // a probe is due in 10 s
+		<-time.After(65 * time.Second)
+		s.bring(piece(4)) // is under way until 80 s, and has the next one due in 20 s
+		<-time.After(94 * time.Second)
+		stands(deliver.Ill, 2)
+		<-time.After(time.Second)
+		stands(deliver.Recovering, 1)
+		if s.resumed != 1 {
+			t.Errorf("the journal was told %d times to go on", s.resumed)
+		}
+		s.told()
+		s.bring(piece(5))
+		if told := s.told(); len(told) != 1 || told[0].State != journal.Failed || !told[0].Spared {
+			t.Errorf("after a failure: %+v, want it spared", told)
+		}
+		stands(deliver.Ill, 2)
+		if got := s.suspensions(); !slices.Equal(got[len(got)-1:], []time.Duration{30 * time.Second}) {
+			t.Errorf("suspended for %v, want 30s at last", got)
+		}
+		<-time.After(90 * time.Second)
+		stands(deliver.Recovering, 1)
+		code = 200
+		s.bring(piece(6))
+		if got := s.Destinations()[0]; got.State != deliver.Recovering || got.Limit != 2 {
+			t.Errorf("after a success: %+v", got)
+		}
+	})
+}
+
 func TestBreakerOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, code := nowhere, 503

@@ -25,6 +25,7 @@ const (
 	maxProbes  = 4                // under way at once: one, and some of kinds that have not failed
 	maxAvoided = 32               // kinds that are remembered
 	remindEach = 10 * time.Minute // the log says that a destination still is ill
+	untried    = time.Minute      // after the time of a probe with nothing to try, it is not known to be ill any more
 )
 
 // try is an attempt that began.
@@ -166,6 +167,14 @@ func (h *health) recovered(now time.Time) {
 	h.enter(Healthy, now)
 	h.pause, h.cause = 0, ""
 }
+
+// doubt ends an illness that nothing confirms any more: the time of the next probe is long past, and there is nothing to try
+// here. Others may have tried everything, and know more. The next attempt tells: one sign makes the destination ill again,
+// and is spared like that of a probe.
+func (h *health) doubt(now time.Time) { h.enter(Recovering, now) }
+
+// doubtIn returns how long a destination that is ill stays so while there is nothing to try.
+func (h *health) doubtIn(now time.Time) time.Duration { return h.until.Add(untried).Sub(now) }
 
 func (h *health) enter(s State, now time.Time) { h.state, h.since, h.changed = s, now, true }
 

@@ -155,6 +155,27 @@ func TestReload_removedHandsBack(t *testing.T) {
 	})
 }
 
+// Attempts that go on after their destination was removed tell nobody how it stands: nobody would take it back.
+func TestReload_removedIsNotToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan bool)
+		s := newStandIn(t, guarded(), func(*http.Request) (*http.Response, error) {
+			<-answer
+			return status(503), nil
+		})
+		s.bring(piece(1), piece(2), piece(3))
+		s.reload(t, nil)
+		close(answer)
+		synctest.Wait()
+		if n := s.states(); n[journal.Failed] != 3 {
+			t.Errorf("outcomes %v, want three that failed", n)
+		}
+		if got, m := s.suspensions(), s.breaker(t); len(got) != 0 || len(m) != 0 {
+			t.Errorf("suspended for %v, and at %v in the metrics", got, m)
+		}
+	})
+}
+
 // A reload that does not touch where a destination is changes nothing about what is known of it.
 func TestReload_health(t *testing.T) {
 	elsewhere := func(d *deliver.Destination) { d.URL += "new" }

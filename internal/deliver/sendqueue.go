@@ -24,6 +24,7 @@ type sendQueue struct {
 	waiting  fairQueue
 	underway int
 	wake     *time.Timer // armed while time alone keeps work waiting
+	idle     *time.Timer // armed while the destination is ill, for when nothing was tried for a while
 	closed   bool
 	gone     bool // the destination is not configured any more
 }
@@ -220,6 +221,39 @@ func (q *sendQueue) awake() {
 	q.advance()
 }
 
+// idleIn has the send queue look after a while whether there still is something to try at a destination that is ill.
+func (q *sendQueue) idleIn(d time.Duration) {
+	switch {
+	case q.closed:
+	case q.idle == nil:
+		q.idle = time.AfterFunc(d, q.idled)
+	default:
+		q.idle.Reset(d)
+	}
+}
+
+// idled ends an illness that nothing here will: all that waited was delivered by other gateways, or is dead. Without an
+// attempt nobody would take it back, and it would be told, and explain other trouble, until the next event.
+func (q *sendQueue) idled() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	h, now := q.health, q.opt.Now()
+	if !h.ill() || q.gone {
+		return
+	}
+	wait := h.doubtIn(now)
+	if wait <= 0 && q.underway+q.waiting.len > 0 {
+		wait = untried
+	}
+	if wait > 0 {
+		q.idleIn(wait)
+		return
+	}
+	closeIdle(q.dest.transport) // what comes next is a probe in all but name
+	h.doubt(now)
+	q.follow(Ill, now)
+}
+
 // handBack returns work to the journal, for later and without loss of an attempt.
 func (q *sendQueue) handBack(all []*journal.Work, due time.Time) {
 	for _, w := range all {
@@ -235,21 +269,26 @@ func (q *sendQueue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	if q.wake != nil {
-		q.wake.Stop()
+	for _, timer := range []*time.Timer{q.wake, q.idle} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	q.handBack(q.waiting.drain(), q.opt.Now())
 }
 
-// follow tells the journal, the log and the metrics how the destination stands, where that changed. The caller
-// holds the mutex.
+// follow tells the journal, the log and the metrics how the destination stands, where that changed. Of one that is gone
+// they are told nothing: nobody would take it back. The caller holds the mutex.
 func (q *sendQueue) follow(before State, now time.Time) {
 	h := q.health
-	if !h.changed {
+	if !h.changed || q.gone {
 		return
 	}
 	h.changed = false
 	q.opt.Journal.Suspend(q.name, h.rest(now))
+	if h.ill() {
+		q.idleIn(h.doubtIn(now))
+	}
 	if h.state == before {
 		if h.ill() && now.Sub(h.logged) >= remindEach {
 			h.logged = now
@@ -267,7 +306,9 @@ func (q *sendQueue) follow(before State, now time.Time) {
 		q.opt.Logger.Warn("deliver: a destination is ill; it only gets probes until one succeeds",
 			"destination", q.name, "error", h.cause, "probe", h.until, "waiting", len(waiting))
 	case Recovering, Healthy:
-		if before == Ill {
+		if before == Ill && h.lived.Before(h.since) {
+			q.opt.Logger.Info("deliver: nothing is left to try at a destination that was ill; its next event tells how it is", "destination", q.name)
+		} else if before == Ill {
 			q.opt.Logger.Info("deliver: a destination recovers", "destination", q.name)
 		}
 	}

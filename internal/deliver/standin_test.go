@@ -116,6 +116,23 @@ func (s *standIn) suspensions() []time.Duration {
 	return slices.Clone(told)
 }
 
+// breaker returns what the metrics say of how destinations stand.
+func (s *standIn) breaker(t *testing.T) (all []float64) {
+	t.Helper()
+	families, err := s.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "hookonce_breaker_state" {
+				all = append(all, m.GetGauge().GetValue())
+			}
+		}
+	}
+	return all
+}
+
 // answers plays a destination that answers with a status that the test may change.
 func answers(code *int) transport {
 	return func(*http.Request) (*http.Response, error) { return status(*code), nil }

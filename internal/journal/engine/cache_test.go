@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -149,24 +150,36 @@ func TestCache_canBeOff(t *testing.T) {
 	})
 }
 
+// again is the replay of an event although it is done.
+func again(id int64) journal.Replay {
+	return journal.Replay{EventID: id, Force: true, Start: time.Now(), By: "somebody", Reason: "a test"}
+}
+
 // replay has an event begin again although it is done.
 func (r *rig) replay(id int64) {
 	r.t.Helper()
-	again := journal.Replay{EventID: id, Force: true, Start: time.Now(), By: "somebody", Reason: "a test"}
-	if done, err := r.Replay(r.t.Context(), again, 1); err != nil || done.Forced != 1 {
+	if done, err := r.Replay(r.t.Context(), again(id), 1); err != nil || done.Forced != 1 {
 		r.t.Fatalf("%+v, %v", done, err)
 	}
 	synctest.Wait()
 }
 
 // Laws 5 and 13: what is replayed by force is done no more. If it fails a copy has it begin again, here and
-// in a process that is told of the replay, and in one that cannot be told.
+// in a process that is told of the replay, at once or at last, and in one that cannot be told. Who asked may not have
+// heard that it was replayed.
 func TestCache_forgetsWhatIsReplayed(t *testing.T) {
-	for name, copies := range map[string]func(b *countingNotifier, one *rig) *rig{
-		"here":  func(_ *countingNotifier, one *rig) *rig { return one },
-		"alone": func(_ *countingNotifier, one *rig) *rig { return one }, // with no notifier to hear itself
-		"told":  func(b *countingNotifier, one *rig) *rig { return one.another(listening(b)) },
-		"deaf":  func(_ *countingNotifier, one *rig) *rig { return one.another(listening(deaf{})) },
+	here := func(_ *countingNotifier, one *rig) *rig { return one }
+	told := func(b *countingNotifier, one *rig) *rig { return one.another(listening(b)) }
+	for name, c := range map[string]struct {
+		copies func(b *countingNotifier, one *rig) *rig
+		broken func(b *countingNotifier, one *rig)
+	}{
+		"here":       {copies: here},
+		"alone":      {copies: here}, // with no notifier to hear itself
+		"told":       {copies: told},
+		"told late":  {copies: told, broken: func(b *countingNotifier, _ *rig) { b.fail(3) }},
+		"unanswered": {copies: told, broken: func(_ *countingNotifier, one *rig) { one.fault.Fail(journaltest.OpReplay, 1, journaltest.Persisted) }},
+		"deaf":       {copies: func(_ *countingNotifier, one *rig) *rig { return one.another(listening(deaf{})) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &countingNotifier{heard: map[int]func(){}}
@@ -178,7 +191,7 @@ func TestCache_forgetsWhatIsReplayed(t *testing.T) {
 					opt.Notifier = nil
 				}
 				one := start(t, store, 0, opt)
-				two := copies(b, one)
+				two := c.copies(b, one)
 				id := one.want(one.accept(entry("evt_1")), journal.Accepted).ID
 				one.finish(one.receive(), journal.Done, time.Time{})
 				for range 2 {
@@ -187,8 +200,17 @@ func TestCache_forgetsWhatIsReplayed(t *testing.T) {
 					}
 				}
 				sleep(time.Second)
-				one.replay(id)
-				sleep(time.Second)
+				if c.broken != nil {
+					c.broken(b, one)
+				}
+				if name == "unanswered" {
+					if _, err := one.Replay(t.Context(), again(id), 1); !errors.Is(err, journaltest.ErrInjected) {
+						t.Fatal(err)
+					}
+				} else {
+					one.replay(id)
+				}
+				sleep(5 * time.Second)
 				w := one.receive()
 				if res := two.want(two.accept(entry("evt_1")), journal.Duplicate); res.Done {
 					t.Errorf("done while it is delivered again: %+v", res)
@@ -220,8 +242,9 @@ func TestCache_dryRun(t *testing.T) {
 	runRecorded(t, engine.Options{}, func(t *testing.T, r *rig, _ *ledger) {
 		id := r.want(r.accept(entry("evt_1")), journal.Accepted).ID
 		r.finish(r.receive(), journal.Done, time.Time{})
-		again := journal.Replay{EventID: id, Force: true, DryRun: true, Start: time.Now(), By: "somebody", Reason: "a test"}
-		if _, err := r.Replay(t.Context(), again, 1); err != nil {
+		counted := again(id)
+		counted.DryRun = true
+		if _, err := r.Replay(t.Context(), counted, 1); err != nil {
 			t.Fatal(err)
 		}
 		if r.asks(entry("evt_1")) {

@@ -257,16 +257,22 @@ func (e *Engine) SetPaused(ctx context.Context, p journal.Pause, paused bool) (c
 }
 
 // Replay has deliveries begin again, see [journal.Operator.Replay]. This process looks for them at once, and
-// like all that hear of it asks the store again what is done.
+// like all that hear of it asks the store again what is done. After an error nothing is known: they are told all the same
+// where what is done may have begun again.
 func (e *Engine) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
 	r.Ordered = e.inflight.Destinations.InOrder()
 	done, err := e.store.Replay(ctx, r, limit)
-	if r.Done() && !r.DryRun {
-		e.done.forget() // of an error nothing is known
+	if r.DryRun {
+		return done, err
 	}
-	if err == nil && !r.DryRun {
+	if r.Done() {
+		e.done.forget()
+	}
+	if err == nil {
 		e.metrics.replayed.WithLabelValues("true").Add(float64(done.Forced))
 		e.metrics.replayed.WithLabelValues("false").Add(float64(done.Deliveries - done.Forced))
+	}
+	if err == nil || r.Done() {
 		e.Look()
 	}
 	return done, err

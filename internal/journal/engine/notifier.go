@@ -8,6 +8,7 @@ import (
 const (
 	notifyRest    = 100 * time.Millisecond // between two notifications: what happens meanwhile is told by one
 	notifyTimeout = time.Second            // after which polling is no slower
+	notifyAgain   = time.Second            // after a notification that failed
 )
 
 // notifier tells the other processes on the store that there is work, and hears of theirs, by [Options.Notifier].
@@ -36,29 +37,36 @@ func (n *notifier) listen() {
 	n.done.end()
 }
 
-// run notifies for those who ask, until the engine's context ends.
+// run notifies for those who ask, until the engine's context ends. What failed it does again until it succeeds: work is
+// found by polling, but what others remember as done of what was replayed they would remember for good.
 func (n *notifier) run() {
 	for {
+		rest := notifyRest
 		select {
 		case <-n.told:
-			n.notify()
+			if !n.notify() {
+				n.tell()
+				rest = notifyAgain
+			}
 		case <-n.ctx.Done():
 			return
 		}
-		if !n.pause(notifyRest) {
+		if !n.pause(rest) {
 			return
 		}
 	}
 }
 
-// notify notifies once. It does nothing without a notifier.
-func (n *notifier) notify() {
+// notify notifies once, and reports whether that went well. It does nothing without a notifier.
+func (n *notifier) notify() bool {
 	if n.opt.Notifier == nil {
-		return
+		return true
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, notifyTimeout)
 	defer cancel()
-	if err := n.opt.Notifier.Notify(ctx); err != nil {
+	err := n.opt.Notifier.Notify(ctx)
+	if err != nil {
 		n.opt.Logger.Debug("journal: other processes were not told of work, and find it when they poll", "error", err)
 	}
+	return err == nil
 }

@@ -17,15 +17,16 @@ type countingNotifier struct {
 	heard    map[int]func()
 	next     int
 	notified int
-	err      error // of the next rings
+	fails    int // so many of the next rings do; negative: all
 }
 
 func (b *countingNotifier) Notify(context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notified++
-	if b.err != nil {
-		return b.err
+	if b.fails != 0 {
+		b.fails--
+		return journaltest.ErrInjected
 	}
 	for _, heard := range b.heard {
 		heard()
@@ -43,6 +44,13 @@ func (b *countingNotifier) Listen(ctx context.Context, heard func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.heard, n)
+}
+
+// fail has the next n rings fail.
+func (b *countingNotifier) fail(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fails = n
 }
 
 func (b *countingNotifier) count() int {
@@ -203,14 +211,19 @@ func TestNotifier_coalesces(t *testing.T) {
 	})
 }
 
-// A notifier that cannot be rung costs nothing but time: work is found by polling.
+// A notifier that cannot be rung costs nothing but time: work is found by polling. It is rung again until it can, in peace.
 func TestNotifier_broken(t *testing.T) {
-	b := &countingNotifier{heard: map[int]func(){}, err: journaltest.ErrInjected}
+	b := &countingNotifier{heard: map[int]func(){}, fails: -1}
 	opt := quiet("app")
 	opt.Notifier = b
 	run(t, opt, func(t *testing.T, one *rig) {
 		two := one.another(opt)
 		one.want(one.accept(entry("evt_1")), journal.Accepted)
+		one.Look()
+		sleep(10 * time.Second)
+		if n := b.count(); n < 5 || n > 12 {
+			t.Errorf("rung %d times in 10 s", n)
+		}
 		if err := one.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,8 @@ const (
 	OpAdvanceMark Op = "advance mark"
 	OpReleaseMark Op = "release mark"
 	OpDismiss     Op = "dismiss missing"
+
+	OpReplay Op = "replay"
 )
 
 // Mode says how a call fails.
@@ -239,6 +241,11 @@ func (f *Faulty) ReleaseMark(ctx context.Context, source string, token int64, r 
 // DismissMissing implements [journal.Store].
 func (f *Faulty) DismissMissing(ctx context.Context, d journal.Dismissal) (int64, error) {
 	return disturb(ctx, f, OpDismiss, func() (int64, error) { return f.Store.DismissMissing(ctx, d) })
+}
+
+// Replay implements [journal.Store].
+func (f *Faulty) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
+	return disturb(ctx, f, OpReplay, func() (journal.Replayed, error) { return f.Store.Replay(ctx, r, limit) })
 }
 
 // Orphans implements [journal.Store].

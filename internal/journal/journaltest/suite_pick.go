@@ -139,4 +139,20 @@ var pickCases = []testCase{
 		w.Deliveries = 0
 		c.takeAll(w)
 	}},
+	{"what is picked shares the bytes of the call, and those of its destination", func(c *suite) {
+		c.fresh(c.entry("a", to("a")), c.entry("b", to("b")), c.entry("c", to("c")), c.entry("free"), c.entry("in a group", of("r")))
+		w := wanted("a", "b", "c", "app")
+		for i := range w.Destinations {
+			w.Destinations[i].Pick = i > 0
+		}
+		w.Destinations[3].Bytes = 1
+		for _, key := range []string{"a", "b", "c", "in a group", "free"} {
+			w.Bytes = 1
+			c.takeAll(w, key)
+		}
+		c.takeAll(w)
+		w.Bytes = 1 << 20
+		c.pass(lease)
+		c.takeAll(w, "a", "b", "c", "in a group")
+	}},
 }

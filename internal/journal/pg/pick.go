@@ -35,8 +35,11 @@ func (t *taking) pick(ctx context.Context, tx pgx.Tx, want journal.Want) (work [
 			events = append(events, c.EventID)
 		}
 	}
-	if work, err = t.pickGroups(ctx, tx, want.Destination, groups); err != nil || len(events) == 0 {
-		return work, err
+	if work, err = t.pickGroups(ctx, tx, want.Destination, groups); err != nil {
+		return nil, err
+	}
+	if t.use(work); len(events) == 0 || t.total <= 0 || t.deliveries[0] <= 0 {
+		return work, nil
 	}
 	free, err := t.query(ctx, tx, t.sql.picked, events)
 	return append(work, free...), err

@@ -30,7 +30,7 @@ func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wan
 		if !w.Pick {
 			continue
 		}
-		picked, err := s.pick(ctx, t.only(w, len(work)), w)
+		picked, err := s.pick(ctx, t, w, work)
 		s.pickTrouble(ctx, w.Destination, err)
 		switch {
 		case err != nil && len(work) == 0:
@@ -56,14 +56,15 @@ func (s *Store) pickTrouble(ctx context.Context, destination string, err error) 
 }
 
 // pick takes in one transaction for a destination for which it is chosen what is taken. If the server gives that up, it
-// alone is tried again: what was taken before stays taken.
-func (s *Store) pick(ctx context.Context, t *taking, want journal.Want) (picked []*journal.Work, err error) {
-	if t.total <= 0 {
-		return nil, nil
-	}
+// alone is tried again: what was taken before, for others, stays taken.
+func (s *Store) pick(ctx context.Context, t *taking, want journal.Want, taken []*journal.Work) (picked []*journal.Work, err error) {
 	err = s.retry(ctx, "picking work", func() error {
+		own := t.only(want, taken)
+		if own.total <= 0 {
+			return nil
+		}
 		return s.inGroups(ctx, func(tx pgx.Tx) (err error) {
-			picked, err = t.pick(ctx, tx, want)
+			picked, err = own.pick(ctx, tx, want)
 			return err
 		})
 	})
@@ -108,9 +109,9 @@ func (s *Store) inGroups(ctx context.Context, f func(tx pgx.Tx) error) error {
 type taking struct {
 	sql         *statements
 	now, lease  time.Time
+	want        journal.Wanted
 	total       int   // that may still be taken
-	all         int   // at first
-	bytes       int64 // 0: no bound
+	bytes       int64 // the same; 0: no bound
 	destination []string
 	deliveries  []int32
 	weight      []int64 // 0: no bound
@@ -119,7 +120,7 @@ type taking struct {
 
 // newTaking puts what is wanted into the arrays that the statements take.
 func (s *Store) newTaking(ctx context.Context, now, lease time.Time, want journal.Wanted) (*taking, error) {
-	t := &taking{sql: &s.sql, now: now, lease: lease, total: want.Deliveries, all: want.Deliveries, bytes: want.Bytes}
+	t := &taking{sql: &s.sql, now: now, lease: lease, want: want, total: want.Deliveries, bytes: want.Bytes}
 	if want.Destinations == nil {
 		names, err := rows(ctx, s.pool, s.sql.targets, nil, pgx.RowTo[string])
 		for _, name := range names {
@@ -135,9 +136,10 @@ func (s *Store) newTaking(ctx context.Context, now, lease time.Time, want journa
 	return t, nil
 }
 
-// only returns one for a single destination, after so many deliveries were taken for others.
-func (t *taking) only(w journal.Want, taken int) *taking {
-	own := &taking{sql: t.sql, now: t.now, lease: t.lease, total: t.all - taken, bytes: t.bytes}
+// only returns one for a single destination, after these deliveries were taken for others.
+func (t *taking) only(w journal.Want, taken []*journal.Work) *taking {
+	own := &taking{sql: t.sql, now: t.now, lease: t.lease, want: t.want, total: t.want.Deliveries, bytes: t.want.Bytes}
+	own.use(taken)
 	own.add(w)
 	return own
 }
@@ -173,18 +175,20 @@ func (t *taking) turns(ctx context.Context, tx pgx.Tx) ([]*journal.Work, error) 
 // use takes what was taken off what is wanted.
 func (t *taking) use(work []*journal.Work) {
 	for _, w := range work {
-		size := int64(len(w.Header) + len(w.Body))
-		i := slices.Index(t.destination, w.Destination)
 		t.total--
-		t.deliveries[i]--
-		if t.weight[i] > 0 {
-			if t.weight[i] -= size; t.weight[i] <= 0 {
-				t.weight[i], t.deliveries[i] = 1, 0
+		if t.bytes > 0 {
+			if t.bytes -= w.Size(); t.bytes <= 0 {
+				t.bytes, t.total = 1, 0
 			}
 		}
-		if t.bytes > 0 {
-			if t.bytes -= size; t.bytes <= 0 {
-				t.bytes, t.total = 1, 0
+		i := slices.Index(t.destination, w.Destination)
+		if i < 0 {
+			continue
+		}
+		t.deliveries[i]--
+		if t.weight[i] > 0 {
+			if t.weight[i] -= w.Size(); t.weight[i] <= 0 {
+				t.weight[i], t.deliveries[i] = 1, 0
 			}
 		}
 	}
