@@ -20,6 +20,7 @@ const Every = 15 * time.Second
 
 const (
 	askTime   = 5 * time.Second // for one evaluation, or one word with the store
+	awayTime  = 2 * time.Second // for one that people wait for, while it is known that something is wrong with the store
 	housework = time.Hour       // between two times that what is old is forgotten
 )
 
@@ -337,17 +338,35 @@ type Desk struct {
 // NewDesk returns a desk over what a store remembers.
 func NewDesk(store journal.Alerter, now func() time.Time) *Desk { return &Desk{Store: store, Now: now} }
 
+// local returns what this process knows of the store itself, and whether anything of it fires. It is asked without the deadline
+// of who asks, which a store that hangs may have used up.
+func (d *Desk) local(ctx context.Context) (book *journal.AlertBook, fires bool, err error) {
+	if d.Local == nil {
+		return &journal.AlertBook{}, false, nil
+	}
+	if book, err = d.Local.Alerts(context.WithoutCancel(ctx)); err != nil {
+		return nil, false, err
+	}
+	return book, slices.ContainsFunc(book.Alerts, func(a journal.Alert) bool { return a.State == journal.AlertFiring }), nil
+}
+
+// patient returns how long the store may take for an answer, which is not all of the time that there is: it may hang.
+func patient(ctx context.Context, fires bool) (context.Context, context.CancelFunc) {
+	if fires {
+		return context.WithTimeout(ctx, awayTime)
+	}
+	return context.WithTimeout(ctx, askTime)
+}
+
 // Alerts returns what is remembered, with what this process knows of the store itself. While the store is away that is all.
 func (d *Desk) Alerts(ctx context.Context) (*journal.AlertBook, error) {
-	book, err := d.Store.Alerts(ctx)
-	if d.Local == nil {
-		return book, err
+	local, fires, err := d.local(ctx)
+	if err != nil {
+		return nil, err
 	}
-	local, wrong := d.Local.Alerts(ctx)
-	if wrong != nil {
-		return book, cmp.Or(err, wrong)
-	}
-	fires := slices.ContainsFunc(local.Alerts, func(a journal.Alert) bool { return a.State == journal.AlertFiring })
+	ask, cancel := patient(ctx, fires)
+	defer cancel()
+	book, err := d.Store.Alerts(ask)
 	if err != nil && !fires {
 		return nil, err
 	}
@@ -371,12 +390,15 @@ func (d *Desk) Alerts(ctx context.Context) (*journal.AlertBook, error) {
 // addresses that were told nothing for long there may be none. While the store is away it is what was told without it.
 func (d *Desk) Tried(ctx context.Context) map[string]journal.AlertRecord {
 	all := map[string]journal.AlertRecord{}
+	_, fires, _ := d.local(ctx)
+	ask, cancel := patient(ctx, fires)
+	defer cancel()
 	for _, from := range []journal.Alerter{d.Store, d.Local} {
 		for _, events := range [][]journal.AlertEvent{{journal.AlertDelayed, journal.AlertNotTold}, {journal.AlertTold}} { // many are told of much
 			if from == nil {
 				continue
 			}
-			found, _ := from.AlertHistory(ctx, journal.AlertFilter{Events: events}, 0, lastTried)
+			found, _ := from.AlertHistory(ask, journal.AlertFilter{Events: events}, 0, lastTried) // of what is in memory, also afterwards
 			for _, r := range found {
 				name, _ := r.Address()
 				if known, is := all[name]; !is || r.At.After(known.At) {
@@ -393,15 +415,18 @@ const lastTried = 200
 
 // History returns what happened to alerts, see [journal.Alerter].
 func (d *Desk) History(ctx context.Context, f journal.AlertFilter, before int64, limit int) ([]journal.AlertRecord, error) {
-	return d.Store.AlertHistory(ctx, f, before, limit)
+	_, fires, _ := d.local(ctx)
+	ask, cancel := patient(ctx, fires)
+	defer cancel()
+	return d.Store.AlertHistory(ask, f, before, limit)
 }
 
 // Acknowledge says that somebody takes care of an alert: it is not repeated until it is resolved, and is told again only if it
 // becomes more severe. An error is [journal.ErrNoAlert] unless it fires.
 func (d *Desk) Acknowledge(ctx context.Context, id journal.AlertID, by, reason string) error {
 	to := d.Store
-	if d.Local != nil && isLocal[id.Rule] {
-		local, err := d.Local.Alerts(ctx)
+	if isLocal[id.Rule] {
+		local, _, err := d.local(ctx)
 		if err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/net/html"
 
 	"github.com/hookonce/hookonce/internal/api"
@@ -483,6 +484,36 @@ func TestAlertsThatAreSwitchedOff(t *testing.T) {
 		w := serve(dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Trouble, Disabled: disabled}), request("GET", "/alerts", nil))
 		if strings.Count(w.Body.String(), "<code>alerts.enabled</code> is false") != want {
 			t.Errorf("switched off: %t, and the page says so: %t", disabled, want == 0)
+		}
+	}
+}
+
+// While the store is away the page has what is known of it, and the form to acknowledge that, without what happened before.
+func TestAlertsWithoutTheirHistory(t *testing.T) {
+	told := &dashboardtest.API{World: dashboardtest.Trouble}
+	for status, want := range map[int]int{http.StatusServiceUnavailable: http.StatusOK, http.StatusUnprocessableEntity: http.StatusUnprocessableEntity} {
+		d := dashboard.New(dashboard.Options{
+			API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != api.Base+"/alerts/history" {
+					told.ServeHTTP(w, r)
+					return
+				}
+				w.WriteHeader(status)
+				_ = json.NewEncoder(w).Encode(huma.ErrorModel{Status: status, Detail: "the store took too long"})
+			}),
+			Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
+		})
+		w := serve(d, request("GET", "/alerts", nil))
+		if w.Code != want {
+			t.Errorf("the history is answered %d, the page %d", status, w.Code)
+		}
+		for _, part := range []string{`action="/alerts/silence"`, "What happened cannot be read now", "the store took too long"} {
+			if want == http.StatusOK && !strings.Contains(w.Body.String(), part) {
+				t.Errorf("the page lacks %q", part)
+			}
+		}
+		if strings.Contains(w.Body.String(), "Nothing happened yet") {
+			t.Error("it says that nothing happened")
 		}
 	}
 }
