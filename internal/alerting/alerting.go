@@ -41,7 +41,11 @@ type Settings struct {
 
 // Options are what an [Alerting] stands on. All are needed unless it is said otherwise.
 type Options struct {
+	// Store remembers alerts. Nil: it is not there yet. Then what is wrong with it is judged and told, and nothing else.
 	Store journal.Alerter
+	// Local remembers what is wrong with the store. Nil: it begins with nothing. Whoever evaluates later with the same one goes on,
+	// and tells nothing again.
+	Local *journal.AlertMemory
 	// Snapshot returns how all stands.
 	Snapshot func(context.Context) (*overview.Snapshot, error)
 	// Settings returns what holds now. It is called often.
@@ -62,6 +66,9 @@ type Alerting struct {
 	metrics *metrics
 	local   *journal.AlertMemory // what is wrong with the store
 	senders []*sender
+	// of what is local, and of what the store has; nil: there is no store
+	sendLocal, sendStored *sender
+
 	stop    context.CancelFunc // nil: it did not start
 	running sync.WaitGroup
 
@@ -80,10 +87,16 @@ type failing struct {
 
 // New returns what evaluates when it is told to, or by itself from [Alerting.Start] on.
 func New(o Options) *Alerting {
-	a := &Alerting{opt: o, metrics: newMetrics(o.Registerer), local: &journal.AlertMemory{}}
-	for _, q := range []journal.Alerter{o.Store, a.local} {
-		a.senders = append(a.senders, &sender{queue: q, opt: &a.opt, metrics: a.metrics, wake: make(chan struct{}, 1)})
+	a := &Alerting{opt: o, metrics: newMetrics(o.Registerer), local: cmp.Or(o.Local, &journal.AlertMemory{})}
+	sending := func(q journal.Alerter) *sender {
+		s := &sender{queue: q, opt: &a.opt, metrics: a.metrics, wake: make(chan struct{}, 1)}
+		a.senders = append(a.senders, s)
+		return s
 	}
+	if o.Store != nil {
+		a.sendStored = sending(o.Store)
+	}
+	a.sendLocal = sending(a.local)
 	return a
 }
 
@@ -151,7 +164,7 @@ func (a *Alerting) Evaluate(caller context.Context) {
 			others = append(others, found)
 		}
 	}
-	if len(local) == 0 { // a store that is away is not asked
+	if len(local) == 0 && a.opt.Store != nil { // a store that is away is not asked
 		if a.failing.err = a.move(ctx, set, now, others, set.Rules.Blind(s)); a.failing.err == nil {
 			a.failing.since = time.Time{}
 		} else if a.failing.since.IsZero() {
@@ -235,7 +248,7 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 	a.local.TakeAudits(done) // after an error all the same they may be on record, and are there twice then
 	a.metrics.evaluated.Set(float64(now.Unix()))
 	if told {
-		a.senders[0].up()
+		a.sendStored.up()
 	}
 	return nil
 }
@@ -323,7 +336,7 @@ func (a *Alerting) moveLocal(set Settings, now time.Time, holds []alert.Alert) {
 		return &e.changes, nil
 	})
 	if err == nil && told {
-		a.senders[1].up()
+		a.sendLocal.up()
 	}
 }
 
