@@ -340,6 +340,75 @@ func TestReplayIsCountedFirst(t *testing.T) {
 	}
 }
 
+// A form says when it was made, wherever it begins: sent twice it delivers once. What came of a replay with force that failed is not
+// known, and nobody is told that nothing was done.
+func TestReplayFormIsSentTwice(t *testing.T) {
+	a := &dashboardtest.API{World: dashboardtest.Trouble}
+	d := dashboardtest.Dashboard(a)
+	made := regexp.MustCompile(`name="made" value="([^"]+)"`)
+	found := made.FindStringSubmatch(serve(d, request("GET", "/events/924305118331207681", nil)).Body.String())
+	if found == nil || found[1] != "2026-11-22T14:30:00Z" {
+		t.Fatalf("the form of an event says %q", found)
+	}
+	form := url.Values{"step": {"do"}, "reason": {"mended"}, "force": {"true"}, "made": {"2026-11-22T14:29:00.5Z"}}
+	serve(d, request("POST", "/events/924305118331207681/replay", form))
+	if calls := a.Calls(); !strings.Contains(calls[0], `"done_before":"2026-11-22T14:29:00.5Z"`) {
+		t.Errorf("the calls are %q", calls)
+	}
+	for name, c := range map[string]struct {
+		status        int
+		force, soFar  string
+		title, has    string
+		path, without string
+	}{
+		"one, unknown":  {503, "true", "", "Not known whether it is delivered again", `href="/events/924305118331207681">Look at the event first`, "/events/924305118331207681/replay", "Not delivered again"},
+		"one, refused":  {409, "true", "", "Not delivered again", "it says so", "/events/924305118331207681/replay", "Look at the event"},
+		"many, unknown": {503, "true", `{"deliveries":7,"cursor":"x"}`, "Not known whether it is delivered again", "7\u00a0deliveries begin", "/replay", "may be delivered twice"},
+		"many, stopped": {503, "", `{"deliveries":7,"cursor":"x"}`, "Stopped", "7\u00a0deliveries begin", "/replay", "Not delivered again"},
+		"many, refused": {422, "", "", "Not delivered again", "it says so", "/replay", "Stopped"},
+	} {
+		failing := dashboard.New(dashboard.Options{
+			API: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				_ = json.NewEncoder(w).Encode(huma.ErrorModel{Status: c.status, Detail: "it says so"})
+			}),
+			Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
+		})
+		form := url.Values{"step": {"do"}, "reason": {"mended"}, "force": {c.force}, "made": {"2026-11-22T14:29:00Z"}}
+		if c.soFar != "" {
+			form.Set("cursor", "x")
+			form.Set("so_far", c.soFar)
+		}
+		text := serve(failing, request("POST", c.path, form)).Body.String()
+		if !strings.Contains(text, "<h1>"+c.title+"</h1>") || !strings.Contains(text, c.has) || strings.Contains(text, c.without) {
+			t.Errorf("%s: %s", name, text)
+		}
+		if c.soFar != "" && made.FindStringSubmatch(text) == nil {
+			t.Errorf("%s: the form that goes on has forgotten when it began", name)
+		}
+	}
+}
+
+// What no route wanted, and was delivered nowhere, is not done everywhere: its form offers what is configured.
+func TestEventThatWentNowhere(t *testing.T) {
+	event := api.Detail{Event: api.Event{ID: "924305118331207681", Source: "billing", State: "done", Unrouted: true, HasBody: true, ReceivedAt: dashboardtest.Now}}
+	for _, delivered := range []bool{false, true} {
+		if delivered {
+			event.Deliveries = []api.Delivery{{Destination: "mail", State: "done"}}
+		}
+		d := dashboard.New(dashboard.Options{
+			API:   answering(&dashboardtest.API{World: dashboardtest.Trouble}, "/events/924305118331207681", event),
+			Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
+		})
+		text := serve(d, request("GET", "/events/924305118331207681", nil)).Body.String()
+		for part, want := range map[string]bool{"It was delivered nowhere": !delivered, "<option>ledger</option>": !delivered, `<input type="hidden" name="force" value="true">`: !delivered, "It is done everywhere": delivered} {
+			if strings.Contains(text, part) != want {
+				t.Errorf("delivered since: %t, and %q is there: %t", delivered, part, !want)
+			}
+		}
+	}
+}
+
 // What no route wanted is found, and delivered to a destination that is named; the command does the same.
 func TestWhatNoRouteWanted(t *testing.T) {
 	a := &dashboardtest.API{World: dashboardtest.Trouble}
@@ -361,11 +430,12 @@ func TestWhatNoRouteWanted(t *testing.T) {
 	}
 	form.Set("step", "do")
 	form.Set("reason", "the route had a slip")
+	form.Set("made", regexp.MustCompile(`name="made" value="([^"]+)"`).FindStringSubmatch(counted)[1])
 	done := serve(d, request("POST", "/replay", form))
 	if text := done.Body.String(); done.Code != http.StatusOK || !strings.Contains(text, "<h1>Delivered again</h1>") || !strings.Contains(text, "All events that no route wanted with source billing, to ledger.") {
 		t.Errorf("the page says %d %s", done.Code, text)
 	}
-	const call = `/api/v1/replay {"dry_run":%s,"filter":{"destination":"ledger","source":"billing","unrouted":true},"force":true,"rate":0,"reason":"%s"}`
+	const call = `/api/v1/replay {"done_before":"2026-11-22T14:30:00Z","dry_run":%s,"filter":{"destination":"ledger","source":"billing","unrouted":true},"force":true,"rate":0,"reason":"%s"}`
 	if calls, want := a.Calls(), []string{fmt.Sprintf(call, "true", "counting"), fmt.Sprintf(call, "false", "the route had a slip")}; !slices.Equal(calls, want) {
 		t.Errorf("the calls are %q, want %q", calls, want)
 	}
