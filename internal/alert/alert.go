@@ -7,6 +7,7 @@ package alert
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -148,8 +149,11 @@ func (c Settings) Judge(s *overview.Snapshot) Verdict {
 	if len(blind) > 0 {
 		v.Headline = "Nothing is known to be wrong, but the store does not answer all that it is asked for."
 	}
-	if v.Refused.Yes {
-		v.Headline = "Senders are refused, and no rule that is on says why."
+	switch {
+	case v.Refused.Yes:
+		v.Headline = "Senders are refused, and no rule that is on tells of it."
+	case len(blind) == 0 && notTaken(s) != "":
+		v.Headline = "Nothing waits longer than it should, but not all requests are taken."
 	}
 	if i := slices.IndexFunc(all, func(a Alert) bool { return a.Severity != Info }); i >= 0 {
 		v.Headline = all[i].Headline
@@ -228,18 +232,19 @@ func explain(all []Alert) {
 	}
 }
 
-// refused answers whether senders are refused.
+// refused answers whether senders are refused. What strangers can cause is no yes, or they could have it say so at will; but it is
+// told, since the sender may be among them.
 func refused(s *overview.Snapshot, all []Alert) Answer {
 	var names []string
 	for _, a := range all {
 		switch a.Rule {
 		case storeAway, storeUnwritable, sendersRefused:
-			return Answer{true, "Yes: senders are answered 503 and asked to come again; nothing is acknowledged that is not stored."}
+			return Answer{true, "Yes: senders are answered 503 and asked to come again" + unstored(s)}
 		case cellAway:
 			if a.Severity != Page { // it owns nothing
 				continue
 			}
-			return Answer{true, "Yes: senders of events that the cell " + a.Subject + " owns are answered 503 and asked to come again; nothing is acknowledged that is not stored."}
+			return Answer{true, "Yes: senders of events that the cell " + a.Subject + " owns are answered 503 and asked to come again" + unstored(s)}
 		case secretRotated, clockOff:
 			names = append(names, a.Subject)
 		}
@@ -247,25 +252,78 @@ func refused(s *overview.Snapshot, all []Alert) Answer {
 	if len(names) > 0 {
 		return Answer{true, "Yes: requests to " + strings.Join(names, ", ") + " are not accepted as authentic."}
 	}
-	if unread(s, overview.PartMinutes) {
+	waits, n := []string{}, int64(0)
+	for i := range s.Sources {
+		if of := s.Sources[i].Five.NotTaken[overview.Unanswered]; of > 0 {
+			waits, n = append(waits, s.Sources[i].Name), n+of
+		}
+	}
+	if n > 0 {
+		return Answer{true, fmt.Sprintf("Yes: 503 was the answer to %s to %s in the last five minutes, because the application had not answered. What they brought is stored.", requests(n), strings.Join(waits, ", "))}
+	}
+	others := unread(s, overview.PartMinutes)
+	switch not := notTaken(s); {
+	case not != "" && others:
+		return Answer{false, "No, but " + not + " The store does not say how others answer."}
+	case not != "":
+		return Answer{false, "No, but " + not}
+	case others:
 		return Answer{false, "No, as far as this gateway knows: the store does not say how others answer."}
 	}
 	return Answer{false, "No: senders are answered."}
 }
 
+// unstored ends a sentence about what is not acknowledged.
+func unstored(s *overview.Snapshot) string {
+	if s.Store.Unrecorded > 0 || slices.ContainsFunc(s.Sources, func(o overview.SourceState) bool { return o.Open }) {
+		return "." // what is delivered past the store is acknowledged
+	}
+	return "; nothing is acknowledged that is not stored."
+}
+
+// notTaken says which requests were not taken in the last five minutes, as it is configured; nothing if there were none.
+func notTaken(s *overview.Snapshot) string {
+	var all []string
+	var total int64
+	source := "SOURCE"
+	for i := range s.Sources {
+		o, n := &s.Sources[i], int64(0)
+		var why []string
+		for _, reason := range slices.Sorted(maps.Keys(o.Five.NotTaken)) {
+			if reason != overview.Unanswered {
+				why, n = append(why, reason), n+o.Five.NotTaken[reason]
+			}
+		}
+		if n > 0 {
+			all, total, source = append(all, fmt.Sprintf("%s (%s)", o.Name, strings.Join(why, ", "))), total+n, o.Name
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	if len(all) > 1 {
+		source = "SOURCE"
+	}
+	return fmt.Sprintf("the gateway did not take %s to %s in the last five minutes: hookonce refusals %s.", requests(total), strings.Join(all, ", "), source)
+}
+
 // lost answers whether anything is lost.
 func lost(s *overview.Snapshot) Answer {
-	var dead, ours, missing int64
+	var dead, ours, missing, conflicts int64
 	for i := range s.Destinations {
 		dead += s.Destinations[i].Dead
 	}
 	for i := range s.Sources {
 		ours += s.Sources[i].Hour.Ours
+		conflicts += s.Sources[i].Hour.Conflicts
 		missing += lostOf(&s.Sources[i])
 	}
 	var but []string // what is worst first
 	if n := s.Store.Unrecorded; n > 0 {
 		but = append(but, fmt.Sprintf("%d events were delivered past the store, and are in memory alone until it is back", n))
+	}
+	if conflicts > 0 {
+		but = append(but, fmt.Sprintf("other content came under a key on record %s in the last hour: it was acknowledged, and is not kept (hookonce events list --seen conflict)", times(conflicts)))
 	}
 	if dead > 0 {
 		but = append(but, fmt.Sprintf("%s given up: they are kept until somebody replays them", deliveries(dead)))
@@ -294,10 +352,10 @@ func lost(s *overview.Snapshot) Answer {
 
 // doubled answers whether anything is doubled.
 func doubled(s *overview.Snapshot) Answer {
-	var copies, conflicts, unkeyed int64
+	var copies, unkeyed int64
 	for i := range s.Sources {
 		h := &s.Sources[i].Hour
-		copies, conflicts, unkeyed = copies+h.Copies, conflicts+h.Conflicts, unkeyed+h.Unkeyed
+		copies, unkeyed = copies+h.Copies, unkeyed+h.Unkeyed
 	}
 	var found *Alert
 	findEffectsDoubled(s, 0, func(_ string, _ gauge, a *Alert) { found = cmp.Or(found, a) })
@@ -319,4 +377,18 @@ func deliveries(n int64) string {
 		return "1 delivery is"
 	}
 	return fmt.Sprintf("%d deliveries are", n)
+}
+
+func requests(n int64) string {
+	if n == 1 {
+		return "1 request"
+	}
+	return fmt.Sprintf("%d requests", n)
+}
+
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }

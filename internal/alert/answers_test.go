@@ -22,22 +22,44 @@ func TestAnswers(t *testing.T) {
 			o.Latest = overview.Intake{Received: 20, Unverified: map[string]int64{reason: 20}}
 		})
 	}
+	notTaken := func(by map[string]int64) func(*snapshot) {
+		return source(func(o *overview.SourceState) { o.Five.NotTaken = by })
+	}
 	for name, c := range map[string]struct {
 		edit func(*snapshot)
 		of   func(*Verdict) Answer
 		yes  bool
 		says string
 	}{
-		"nobody is refused":    {func(*snapshot) {}, refused, false, "No: senders are answered."},
-		"a secret was changed": {unverified("signature_mismatch"), refused, true, "requests to orders are not accepted as authentic"},
-		"a clock is off":       {unverified("timestamp_old"), refused, true, "requests to orders are not accepted as authentic"},
-		"the store is away":    {func(s *snapshot) { s.Store.Away = &overview.Trouble{Since: now} }, refused, true, "senders are answered 503"},
-		"the queue is full":    {func(s *snapshot) { s.Store.Full = &overview.Trouble{Since: now} }, refused, true, "senders are answered 503"},
+		"nobody is refused":                           {func(*snapshot) {}, refused, false, "No: senders are answered."},
+		"a secret was changed":                        {unverified("signature_mismatch"), refused, true, "requests to orders are not accepted as authentic"},
+		"a clock is off":                              {unverified("timestamp_old"), refused, true, "requests to orders are not accepted as authentic"},
+		"the store is away":                           {func(s *snapshot) { s.Store.Away = &overview.Trouble{Since: now} }, refused, true, "senders are answered 503"},
+		"the queue is full":                           {func(s *snapshot) { s.Store.Full = &overview.Trouble{Since: now} }, refused, true, "senders are answered 503"},
+		"the store is away, and a source is open":     {func(s *snapshot) { s.Store.Away, s.Sources[0].Open = &overview.Trouble{Since: now}, true }, refused, true, "asked to come again."},
+		"the store is away, and events went past it":  {func(s *snapshot) { s.Store.Away, s.Store.Unrecorded = &overview.Trouble{Since: now}, 1 }, refused, true, "asked to come again."},
+		"the store is away, and nothing goes past it": {func(s *snapshot) { s.Store.Away = &overview.Trouble{Since: now} }, refused, true, "nothing is acknowledged that is not stored."},
+		"a cell is away, and a source is open": {func(s *snapshot) {
+			s.Cells, s.Sources[0].Open = []overview.CellState{{Name: "us", Error: "gone"}}, true
+		}, refused, true, "asked to come again."},
+		"an application has not answered": {notTaken(map[string]int64{"unanswered": 3, "address": 1}), refused, true, "Yes: 503 was the answer to 3 requests to orders in the last five minutes"},
+		"requests are not taken": {notTaken(map[string]int64{"address": 3, "rate": 2}), refused, false,
+			"No, but the gateway did not take 5 requests to orders (address, rate) in the last five minutes: hookonce refusals orders."},
+		"requests to two sources are not taken": {func(s *snapshot) {
+			s.Sources = append(s.Sources, overview.SourceState{Name: "shop", Five: overview.Intake{NotTaken: map[string]int64{"loop": 1}}})
+			notTaken(map[string]int64{"too_large": 1})(s)
+		}, refused, false, "2 requests to orders (too_large), shop (loop) in the last five minutes: hookonce refusals SOURCE."},
+		"one is not taken, and nobody counts others": {func(s *snapshot) {
+			notTaken(map[string]int64{"headers_too_large": 1})(s)
+			s.Parts = []overview.Part{{Name: overview.PartMinutes}}
+		}, refused, false, "not take 1 request to orders (headers_too_large) in the last five minutes: hookonce refusals orders. The store does not say how others answer."},
 		"nothing is lost":      {func(*snapshot) {}, lost, false, "No: all that was acknowledged is stored."},
 		"deliveries are dead":  {func(s *snapshot) { s.Destinations[0].Dead = 3 }, lost, false, "3 deliveries are given up: they are kept"},
 		"events never arrived": {source(func(o *overview.SourceState) { o.NeverArrived = &overview.Lost{Count: 2, Beyond: 1} }), lost, false, "3 events that senders made never arrived"},
 		"events are in memory": {func(s *snapshot) { s.Store.Unrecorded = 4 }, lost, false, "4 events were delivered past the store, and are in memory alone"},
 		"two of them":          {func(s *snapshot) { s.Destinations[0].Dead, s.Store.Unrecorded = 1, 4 }, lost, false, "in memory alone until it is back; 1 delivery is given up: they"},
+		"one conflict":         {source(func(o *overview.SourceState) { o.Hour.Conflicts = 1 }), lost, false, "No, but other content came under a key on record once in the last hour: it was acknowledged, and is not kept"},
+		"conflicts":            {source(func(o *overview.SourceState) { o.Hour.Conflicts = 3 }), lost, false, "3 times in the last hour"},
 		"nobody counts the dead": {func(s *snapshot) {
 			s.Parts = []overview.Part{{Name: overview.PartOpen, Error: "timeout"}, {Name: overview.PartMissing}}
 		}, lost, false,
@@ -59,6 +81,10 @@ func TestAnswers(t *testing.T) {
 		v := Judge(s)
 		if a := c.of(&v); a.Yes != c.yes || !strings.Contains(a.Text, c.says) {
 			t.Errorf("%s: %+v, want %t, %q", name, a, c.yes, c.says)
+		}
+		claims := strings.Contains(v.Headline, "no sender is refused")
+		if answered := v.Refused.Text == "No: senders are answered."; claims && !answered {
+			t.Errorf("%s: the headline is %q, the answer %q", name, v.Headline, v.Refused.Text)
 		}
 	}
 }

@@ -20,6 +20,7 @@ const Every = 15 * time.Second
 
 const (
 	askTime   = 5 * time.Second // for one evaluation, or one word with the store
+	awayTime  = 2 * time.Second // for one that people wait for, while it is known that something is wrong with the store
 	housework = time.Hour       // between two times that what is old is forgotten
 )
 
@@ -40,7 +41,11 @@ type Settings struct {
 
 // Options are what an [Alerting] stands on. All are needed unless it is said otherwise.
 type Options struct {
+	// Store remembers alerts. Nil: it is not there yet. Then what is wrong with it is judged and told, and nothing else.
 	Store journal.Alerter
+	// Local remembers what is wrong with the store. Nil: it begins with nothing. Whoever evaluates later with the same one goes on,
+	// and tells nothing again.
+	Local *journal.AlertMemory
 	// Snapshot returns how all stands.
 	Snapshot func(context.Context) (*overview.Snapshot, error)
 	// Settings returns what holds now. It is called often.
@@ -61,6 +66,9 @@ type Alerting struct {
 	metrics *metrics
 	local   *journal.AlertMemory // what is wrong with the store
 	senders []*sender
+	// of what is local, and of what the store has; nil: there is no store
+	sendLocal, sendStored *sender
+
 	stop    context.CancelFunc // nil: it did not start
 	running sync.WaitGroup
 
@@ -79,10 +87,16 @@ type failing struct {
 
 // New returns what evaluates when it is told to, or by itself from [Alerting.Start] on.
 func New(o Options) *Alerting {
-	a := &Alerting{opt: o, metrics: newMetrics(o.Registerer), local: &journal.AlertMemory{}}
-	for _, q := range []journal.Alerter{o.Store, a.local} {
-		a.senders = append(a.senders, &sender{queue: q, opt: &a.opt, metrics: a.metrics, wake: make(chan struct{}, 1)})
+	a := &Alerting{opt: o, metrics: newMetrics(o.Registerer), local: cmp.Or(o.Local, &journal.AlertMemory{})}
+	sending := func(q journal.Alerter) *sender {
+		s := &sender{queue: q, opt: &a.opt, metrics: a.metrics, wake: make(chan struct{}, 1)}
+		a.senders = append(a.senders, s)
+		return s
 	}
+	if o.Store != nil {
+		a.sendStored = sending(o.Store)
+	}
+	a.sendLocal = sending(a.local)
 	return a
 }
 
@@ -150,7 +164,7 @@ func (a *Alerting) Evaluate(caller context.Context) {
 			others = append(others, found)
 		}
 	}
-	if len(local) == 0 { // a store that is away is not asked
+	if len(local) == 0 && a.opt.Store != nil { // a store that is away is not asked
 		if a.failing.err = a.move(ctx, set, now, others, set.Rules.Blind(s)); a.failing.err == nil {
 			a.failing.since = time.Time{}
 		} else if a.failing.since.IsZero() {
@@ -234,7 +248,7 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 	a.local.TakeAudits(done) // after an error all the same they may be on record, and are there twice then
 	a.metrics.evaluated.Set(float64(now.Unix()))
 	if told {
-		a.senders[0].up()
+		a.sendStored.up()
 	}
 	return nil
 }
@@ -322,7 +336,7 @@ func (a *Alerting) moveLocal(set Settings, now time.Time, holds []alert.Alert) {
 		return &e.changes, nil
 	})
 	if err == nil && told {
-		a.senders[1].up()
+		a.sendLocal.up()
 	}
 }
 
@@ -337,17 +351,35 @@ type Desk struct {
 // NewDesk returns a desk over what a store remembers.
 func NewDesk(store journal.Alerter, now func() time.Time) *Desk { return &Desk{Store: store, Now: now} }
 
+// local returns what this process knows of the store itself, and whether anything of it fires. It is asked without the deadline
+// of who asks, which a store that hangs may have used up.
+func (d *Desk) local(ctx context.Context) (book *journal.AlertBook, fires bool, err error) {
+	if d.Local == nil {
+		return &journal.AlertBook{}, false, nil
+	}
+	if book, err = d.Local.Alerts(context.WithoutCancel(ctx)); err != nil {
+		return nil, false, err
+	}
+	return book, slices.ContainsFunc(book.Alerts, func(a journal.Alert) bool { return a.State == journal.AlertFiring }), nil
+}
+
+// patient returns how long the store may take for an answer, which is not all of the time that there is: it may hang.
+func patient(ctx context.Context, fires bool) (context.Context, context.CancelFunc) {
+	if fires {
+		return context.WithTimeout(ctx, awayTime)
+	}
+	return context.WithTimeout(ctx, askTime)
+}
+
 // Alerts returns what is remembered, with what this process knows of the store itself. While the store is away that is all.
 func (d *Desk) Alerts(ctx context.Context) (*journal.AlertBook, error) {
-	book, err := d.Store.Alerts(ctx)
-	if d.Local == nil {
-		return book, err
+	local, fires, err := d.local(ctx)
+	if err != nil {
+		return nil, err
 	}
-	local, wrong := d.Local.Alerts(ctx)
-	if wrong != nil {
-		return book, cmp.Or(err, wrong)
-	}
-	fires := slices.ContainsFunc(local.Alerts, func(a journal.Alert) bool { return a.State == journal.AlertFiring })
+	ask, cancel := patient(ctx, fires)
+	defer cancel()
+	book, err := d.Store.Alerts(ask)
 	if err != nil && !fires {
 		return nil, err
 	}
@@ -371,12 +403,15 @@ func (d *Desk) Alerts(ctx context.Context) (*journal.AlertBook, error) {
 // addresses that were told nothing for long there may be none. While the store is away it is what was told without it.
 func (d *Desk) Tried(ctx context.Context) map[string]journal.AlertRecord {
 	all := map[string]journal.AlertRecord{}
+	_, fires, _ := d.local(ctx)
+	ask, cancel := patient(ctx, fires)
+	defer cancel()
 	for _, from := range []journal.Alerter{d.Store, d.Local} {
 		for _, events := range [][]journal.AlertEvent{{journal.AlertDelayed, journal.AlertNotTold}, {journal.AlertTold}} { // many are told of much
 			if from == nil {
 				continue
 			}
-			found, _ := from.AlertHistory(ctx, journal.AlertFilter{Events: events}, 0, lastTried)
+			found, _ := from.AlertHistory(ask, journal.AlertFilter{Events: events}, 0, lastTried) // of what is in memory, also afterwards
 			for _, r := range found {
 				name, _ := r.Address()
 				if known, is := all[name]; !is || r.At.After(known.At) {
@@ -393,15 +428,18 @@ const lastTried = 200
 
 // History returns what happened to alerts, see [journal.Alerter].
 func (d *Desk) History(ctx context.Context, f journal.AlertFilter, before int64, limit int) ([]journal.AlertRecord, error) {
-	return d.Store.AlertHistory(ctx, f, before, limit)
+	_, fires, _ := d.local(ctx)
+	ask, cancel := patient(ctx, fires)
+	defer cancel()
+	return d.Store.AlertHistory(ask, f, before, limit)
 }
 
 // Acknowledge says that somebody takes care of an alert: it is not repeated until it is resolved, and is told again only if it
 // becomes more severe. An error is [journal.ErrNoAlert] unless it fires.
 func (d *Desk) Acknowledge(ctx context.Context, id journal.AlertID, by, reason string) error {
 	to := d.Store
-	if d.Local != nil && isLocal[id.Rule] {
-		local, err := d.Local.Alerts(ctx)
+	if isLocal[id.Rule] {
+		local, _, err := d.local(ctx)
 		if err != nil {
 			return err
 		}

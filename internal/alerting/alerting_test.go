@@ -530,6 +530,77 @@ func (a away) FinishNotices(context.Context, []journal.NoticeOutcome) ([]bool, e
 	return nil, a.err
 }
 
+// hangs is a store that does not answer before nobody waits any more.
+type hangs struct{}
+
+func (hangs) ChangeAlerts(ctx context.Context, _ bool, _ func(*journal.AlertBook) (*journal.AlertChanges, error)) (bool, error) {
+	<-ctx.Done()
+	return false, ctx.Err()
+}
+func (hangs) Alerts(ctx context.Context) (*journal.AlertBook, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+func (hangs) AlertHistory(ctx context.Context, _ journal.AlertFilter, _ int64, _ int) ([]journal.AlertRecord, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+func (hangs) TakeNotices(ctx context.Context, _, _ time.Time, _ []string, _ int) ([]journal.Notice, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+func (hangs) FinishNotices(ctx context.Context, _ []journal.NoticeOutcome) ([]bool, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// What concerns the store is shown and acknowledged while it is away, also if it hangs, in less than the time of who asks; what
+// was told without it is known. Where nothing is known to be wrong with it, it is waited for longer, and its error is told.
+func TestPeopleAreAnsweredWithoutTheStore(t *testing.T) {
+	for name, store := range map[string]journal.Alerter{"it fails": away{errors.New("gone")}, "it hangs": hangs{}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.store = store
+			desk := w.gateways[0].Desk()
+			ask := func(what string, within time.Duration, wanted bool, question func(context.Context) error) {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				began := time.Now()
+				if err := question(ctx); (err == nil) != wanted || time.Since(began) > within {
+					t.Errorf("%s: %s: %v after %v", name, what, err, time.Since(began))
+				}
+			}
+			list := func(ctx context.Context) error {
+				_, err := desk.Alerts(ctx)
+				return err
+			}
+			ask("alerts, of which none is known", askTime, false, list)
+			w.snapshot.Store.Away = &overview.Trouble{Since: w.now, Error: "gone"}
+			w.pass(5 * time.Minute)
+			ask("alerts", awayTime, true, list)
+			ask("acknowledge", 0, true, func(ctx context.Context) error {
+				return desk.Acknowledge(ctx, journal.AlertID{Rule: "store_away"}, "ada", "I look at it")
+			})
+			ask("who was told", awayTime, true, func(ctx context.Context) error {
+				if told := desk.Tried(ctx)["ops"]; told.Event != journal.AlertTold {
+					return fmt.Errorf("%+v", told)
+				}
+				return nil
+			})
+			ask("history", awayTime, false, func(ctx context.Context) error {
+				_, err := desk.History(ctx, journal.AlertFilter{}, 0, 10)
+				return err
+			})
+			late, cancel := context.WithCancel(t.Context())
+			cancel()
+			if book, err := desk.Alerts(late); err != nil || len(book.Alerts) != 1 || book.Alerts[0].AckBy != "ada" {
+				t.Errorf("%s: whoever asks too late sees %+v, %v", name, book, err)
+			}
+		})
+	}
+}
+
 // A store that is away for ten minutes under three gateways is one incident for a receiver that groups by key, and hides the
 // rest; it is on record when the store is back, once.
 func TestStoreAway(t *testing.T) {
@@ -1071,25 +1142,17 @@ func TestReload(t *testing.T) {
 	w.told("firing died/ledger", "resolved died/ledger")
 }
 
-// hangs is a store that takes no alerts and does not say so.
-type hangs struct{ journal.Alerter }
-
-func (hangs) ChangeAlerts(ctx context.Context, _ bool, _ func(*journal.AlertBook) (*journal.AlertChanges, error)) (bool, error) {
-	<-ctx.Done()
-	return false, ctx.Err()
-}
-
 // A store that does not answer in time is told like one that says no. That the gateway stops is no fault of the store.
 func TestUnrecordedWhenTheStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
-		w.store = hangs{w.store}
+		w.store = hangs{}
 		w.pass(2 * time.Minute)
 		w.told("firing alerts_unrecorded/")
 		stopping, stop := context.WithCancel(t.Context())
 		stop()
 		w = newWorld(t, 1)
-		w.store = hangs{w.store}
+		w.store = hangs{}
 		for range 10 {
 			w.now = w.now.Add(Every)
 			w.gateways[0].Evaluate(stopping)

@@ -35,6 +35,7 @@ func retryLater(detail string) error {
 // and the client learns only that it is our fault.
 func (a *api) problem(ctx context.Context, err error) error {
 	var answer huma.StatusError
+	var unknown unknownReplay
 	switch {
 	case err == nil:
 		return nil
@@ -46,6 +47,9 @@ func (a *api) problem(ctx context.Context, err error) error {
 		return invalid("body.cursor", "this is not the cursor of a replay that you began with this filter", nil)
 	case errors.Is(err, errBusy):
 		return retryLater("others are asking already; try again in a moment")
+	case errors.As(err, &unknown):
+		a.opt.Logger.LogAttrs(ctx, slog.LevelError, "api: it is not known whether deliveries are replayed", slog.Any("error", err))
+		return huma.Error503ServiceUnavailable("it is not known whether anything is delivered again: look at the event, or at the audit log, before you ask once more")
 	case errors.Is(err, context.DeadlineExceeded):
 		return retryLater("the store took too long; narrow the time with since and until, or try again")
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -16,20 +17,22 @@ import (
 
 // ReplayOne says how to deliver one event again.
 type ReplayOne struct {
-	Destination string `json:"destination,omitempty" maxLength:"64" doc:"Only there. Missing: wherever it failed."`
-	Force       bool   `json:"force,omitempty" doc:"Also where it is done, or, with a destination, never was. The destination is told: Hookonce-Forced: true."`
-	Reason      string `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
-	DryRun      bool   `json:"dry_run,omitempty" doc:"Only count."`
+	Destination string    `json:"destination,omitempty" maxLength:"64" doc:"Only there. Missing: wherever it failed."`
+	Force       bool      `json:"force,omitempty" doc:"Also where it is done, or, with a destination, never was. The destination is told: Hookonce-Forced: true."`
+	DoneBefore  time.Time `json:"done_before,omitzero" doc:"Leave alone what was done then or later. With the time at which somebody decided it, a request that comes twice delivers once."`
+	Reason      string    `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
+	DryRun      bool      `json:"dry_run,omitempty" doc:"Only count."`
 }
 
 // ReplayMany says how to deliver again what a filter matches.
 type ReplayMany struct {
-	Filter Filter  `json:"filter" doc:"Which deliveries: state and destination choose among those of an event. Without a state: failed and dead ones."`
-	Force  bool    `json:"force,omitempty" doc:"Also those that are done; with unrouted, to the destination where the event never was, and not those that are done. Destinations are told: Hookonce-Forced: true."`
-	Reason string  `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
-	Rate   float64 `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"How many become due in a second. 0 or missing: all at once. Those of destinations that deliver in order are due at once in any case, each when its resource has its turn."`
-	DryRun bool    `json:"dry_run,omitempty" doc:"Only count."`
-	Cursor string  `json:"cursor,omitempty" maxLength:"64" doc:"That of the answer before, to go on."`
+	Filter     Filter    `json:"filter" doc:"Which deliveries: state and destination choose among those of an event. Without a state: failed and dead ones."`
+	Force      bool      `json:"force,omitempty" doc:"Also those that are done; with unrouted, to the destination where the event never was, and not those that are done. Destinations are told: Hookonce-Forced: true."`
+	DoneBefore time.Time `json:"done_before,omitzero" doc:"Leave alone what was done then or later. With the time at which somebody decided it, a request that comes twice delivers once."`
+	Reason     string    `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
+	Rate       float64   `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"How many become due in a second. 0 or missing: all at once. Those of destinations that deliver in order are due at once in any case, each when its resource has its turn."`
+	DryRun     bool      `json:"dry_run,omitempty" doc:"Only count."`
+	Cursor     string    `json:"cursor,omitempty" maxLength:"64" doc:"That of the answer before, to go on."`
 }
 
 // ReplayResult is what a request for a replay did.
@@ -38,6 +41,7 @@ type ReplayResult struct {
 	Deliveries int         `json:"deliveries" doc:"How many begin again, or would in a dry run."`
 	Forced     int         `json:"forced" doc:"How many of them were done."`
 	Open       int         `json:"open" doc:"How many were left alone because they are pending or processing."`
+	Later      int         `json:"later,omitempty" doc:"How many were left alone because they were done at done_before or later."`
 	Gone       int         `json:"gone" doc:"How many events cannot be delivered again because their bodies were deleted."`
 	GoneEvents []GoneEvent `json:"gone_events" nullable:"false" doc:"Some of them."`
 	DryRun     bool        `json:"dry_run,omitempty"`
@@ -64,6 +68,7 @@ func (r *ReplayResult) add(piece journal.Replayed) {
 	r.Deliveries += piece.Deliveries
 	r.Forced += piece.Forced
 	r.Open += piece.Open
+	r.Later += piece.Later
 	r.Gone += len(piece.Gone)
 	for _, g := range piece.Gone[:min(len(piece.Gone), maxGone-len(r.GoneEvents))] {
 		r.GoneEvents = append(r.GoneEvents, GoneEvent{journal.IDText(g.EventID), g.Source, g.Key})
@@ -93,7 +98,7 @@ func (a *api) replayID(ctx context.Context, in *replayIDInput) (*answer[ReplayRe
 
 // replayOne replays one event, and says why if there was nothing to do.
 func (a *api) replayOne(ctx context.Context, where finder, in *ReplayOne) (*answer[ReplayResult], error) {
-	r := journal.Replay{Force: in.Force, DryRun: in.DryRun, Reason: in.Reason}
+	r := journal.Replay{Force: in.Force, DoneBefore: in.DoneBefore, DryRun: in.DryRun, Reason: in.Reason}
 	r.Destination = in.Destination
 	if err := a.checkReplay(ctx, &r, "body.destination"); err != nil {
 		return nil, err
@@ -105,7 +110,7 @@ func (a *api) replayOne(ctx context.Context, where finder, in *ReplayOne) (*answ
 		}
 		piece, err := a.opt.Journal.Replay(ctx, r, 1)
 		if err != nil {
-			return err
+			return outcome(&r, err)
 		}
 		out.Body.add(piece)
 		return idle(piece, r.Force)
@@ -116,6 +121,19 @@ func (a *api) replayOne(ctx context.Context, where finder, in *ReplayOne) (*answ
 	a.report(ctx, &r, &out.Body)
 	return out, nil
 }
+
+// outcome says of a replay with force that failed that nobody knows whether it began: to try again may deliver it twice.
+func outcome(r *journal.Replay, err error) error {
+	if err == nil || r.DryRun || !r.Force || errors.Is(err, journal.ErrNoReplay) {
+		return err
+	}
+	return unknownReplay{err}
+}
+
+// unknownReplay is the failure of a replay that may have begun.
+type unknownReplay struct{ error }
+
+func (u unknownReplay) Unwrap() error { return u.error }
 
 // idle says why nothing of one event was replayed.
 func idle(r journal.Replayed, force bool) error {
@@ -128,6 +146,8 @@ func idle(r journal.Replayed, force bool) error {
 		return huma.NewError(410, "the body of this event was deleted (see retention.bodies), so it cannot be delivered again; ask its sender to send it again")
 	case r.Open > 0:
 		return huma.Error409Conflict("this is pending or being delivered already; there is nothing to replay")
+	case r.Later > 0:
+		return huma.Error409Conflict("this was delivered already at the time that the request names, or later: it is not delivered twice for one request. Look at the event, and ask anew if it is to be delivered again")
 	case force:
 		return huma.Error409Conflict("it is not on record where this event was delivered (see retention.attempts), or no route wanted it; name the destination that it is to go to")
 	}
@@ -155,7 +175,7 @@ func (a *api) replayMany(ctx context.Context, in *replayManyInput) (*answer[Repl
 	if err != nil {
 		return nil, err
 	}
-	r := journal.Replay{Filter: f, Force: in.Body.Force, Rate: in.Body.Rate, DryRun: in.Body.DryRun, Reason: in.Body.Reason}
+	r := journal.Replay{Filter: f, Force: in.Body.Force, DoneBefore: in.Body.DoneBefore, Rate: in.Body.Rate, DryRun: in.Body.DryRun, Reason: in.Body.Reason}
 	if err := a.checkReplay(ctx, &r, "body.filter.destination"); err != nil {
 		return nil, err
 	}
@@ -229,7 +249,7 @@ func (a *api) pieces(ctx context.Context, r *journal.Replay, c *content, out *Re
 				return err
 			}
 			piece, err = a.opt.Journal.Replay(ctx, *r, replayPiece)
-			return err
+			return outcome(r, err)
 		})
 		switch {
 		case err != nil && first:
@@ -269,7 +289,7 @@ func (a *api) contentPiece(ctx context.Context, r journal.Replay, c *content) (j
 	done := journal.Replayed{Audit: r.Audit}
 	if len(r.Only) > 0 {
 		if done, err = a.opt.Journal.Replay(ctx, r, contentPiece); err != nil {
-			return journal.Replayed{}, err
+			return journal.Replayed{}, outcome(&r, err)
 		}
 	}
 	if done.Audit == 0 { // of a piece in which nothing began again

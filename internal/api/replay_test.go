@@ -20,6 +20,32 @@ func (e *endless) Replay(_ context.Context, r journal.Replay, limit int) (journa
 	return journal.Replayed{Events: limit, Looked: make([]journal.Named, limit), Deliveries: limit, Next: r.After + int64(limit), Audit: 7}, nil
 }
 
+// lost carries out a replay, or not: nobody knows.
+type lost struct{ journal.Store }
+
+func (l *lost) Replay(_ context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
+	return journal.Replayed{}, context.DeadlineExceeded
+}
+
+// Nobody is advised to try again what may have been done by force; what comes again without force is idle.
+func TestReplayOfUnknownOutcome(t *testing.T) {
+	r := newRig(t)
+	r.accept("done", journal.Done)
+	r.records = &lost{r.model}
+	r.serve()
+	for path, body := range map[string]map[string]any{
+		"/api/v1/events/billing/done/replay": {"reason": "x"}, "/api/v1/replay": filtered(map[string]any{"source": "billing"}),
+	} {
+		for _, force := range []bool{false, true} {
+			body["force"] = force
+			got := r.post(path, body, http.StatusServiceUnavailable)["detail"].(string)
+			if strings.Contains(got, "try again") == force || strings.Contains(got, "not known whether") != force {
+				t.Errorf("%s, force %t: %s", path, force, got)
+			}
+		}
+	}
+}
+
 // filtered is the body of a replay of many.
 func filtered(filter map[string]any, more ...any) map[string]any {
 	body := map[string]any{"filter": filter, "reason": "mended"}
@@ -53,7 +79,10 @@ func TestReplayOne(t *testing.T) {
 			t.Errorf("%s: %v", key, got)
 		}
 	}
-	if got := ask("done", map[string]any{"reason": "again", "force": true}, 200); got["forced"] != 1.0 {
+	if got := ask("done", map[string]any{"reason": "again", "force": true, "done_before": now}, http.StatusConflict); !strings.Contains(got["detail"].(string), "not delivered twice") {
+		t.Errorf("done since: %v", got)
+	}
+	if got := ask("done", map[string]any{"reason": "again", "force": true, "done_before": now.Add(time.Second)}, 200); got["forced"] != 1.0 {
 		t.Errorf("by force: %v", got)
 	}
 	if got := ask("done", map[string]any{"reason": "there, too", "force": true, "destination": "audit"}, 200); got["deliveries"] != 1.0 || got["forced"] != 0.0 {

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,6 +19,9 @@ type alertsView struct {
 	Alert  string           `json:"-"` // whose history it is; empty: that of all
 	Older  string           `json:"-"` // address of the next part
 	Tested *api.ChannelTest `json:"tested,omitempty"`
+	// Unread is why it is not known what happened. All else is shown without: it is in memory, and what concerns the store is
+	// acknowledged here while that is away.
+	Unread string `json:"history_unread,omitempty"`
 }
 
 // Spans are for how long somebody may want to hear nothing, in the words that the form has for them.
@@ -38,7 +42,10 @@ func (d *dashboard) alerts(r *http.Request) (*page, error) {
 			about.Set(name, value)
 		}
 	}
-	if err := d.get(r.Context(), "/alerts/history", about, &v.AlertHistory); err != nil {
+	var why *Refusal
+	if err := d.get(r.Context(), "/alerts/history", about, &v.AlertHistory); errors.As(err, &why) && why.Status == http.StatusServiceUnavailable {
+		v.History, v.Unread = []api.AlertRecord{}, why.Error()
+	} else if err != nil {
 		return nil, err
 	}
 	if v.Cursor != "" {

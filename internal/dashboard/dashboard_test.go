@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/net/html"
 
 	"github.com/hookonce/hookonce/internal/api"
@@ -339,6 +340,75 @@ func TestReplayIsCountedFirst(t *testing.T) {
 	}
 }
 
+// A form says when it was made, wherever it begins: sent twice it delivers once. What came of a replay with force that failed is not
+// known, and nobody is told that nothing was done.
+func TestReplayFormIsSentTwice(t *testing.T) {
+	a := &dashboardtest.API{World: dashboardtest.Trouble}
+	d := dashboardtest.Dashboard(a)
+	made := regexp.MustCompile(`name="made" value="([^"]+)"`)
+	found := made.FindStringSubmatch(serve(d, request("GET", "/events/924305118331207681", nil)).Body.String())
+	if found == nil || found[1] != "2026-11-22T14:30:00Z" {
+		t.Fatalf("the form of an event says %q", found)
+	}
+	form := url.Values{"step": {"do"}, "reason": {"mended"}, "force": {"true"}, "made": {"2026-11-22T14:29:00.5Z"}}
+	serve(d, request("POST", "/events/924305118331207681/replay", form))
+	if calls := a.Calls(); !strings.Contains(calls[0], `"done_before":"2026-11-22T14:29:00.5Z"`) {
+		t.Errorf("the calls are %q", calls)
+	}
+	for name, c := range map[string]struct {
+		status        int
+		force, soFar  string
+		title, has    string
+		path, without string
+	}{
+		"one, unknown":  {503, "true", "", "Not known whether it is delivered again", `href="/events/924305118331207681">Look at the event first`, "/events/924305118331207681/replay", "Not delivered again"},
+		"one, refused":  {409, "true", "", "Not delivered again", "it says so", "/events/924305118331207681/replay", "Look at the event"},
+		"many, unknown": {503, "true", `{"deliveries":7,"cursor":"x"}`, "Not known whether it is delivered again", "7\u00a0deliveries begin", "/replay", "may be delivered twice"},
+		"many, stopped": {503, "", `{"deliveries":7,"cursor":"x"}`, "Stopped", "7\u00a0deliveries begin", "/replay", "Not delivered again"},
+		"many, refused": {422, "", "", "Not delivered again", "it says so", "/replay", "Stopped"},
+	} {
+		failing := dashboard.New(dashboard.Options{
+			API: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(c.status)
+				_ = json.NewEncoder(w).Encode(huma.ErrorModel{Status: c.status, Detail: "it says so"})
+			}),
+			Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
+		})
+		form := url.Values{"step": {"do"}, "reason": {"mended"}, "force": {c.force}, "made": {"2026-11-22T14:29:00Z"}}
+		if c.soFar != "" {
+			form.Set("cursor", "x")
+			form.Set("so_far", c.soFar)
+		}
+		text := serve(failing, request("POST", c.path, form)).Body.String()
+		if !strings.Contains(text, "<h1>"+c.title+"</h1>") || !strings.Contains(text, c.has) || strings.Contains(text, c.without) {
+			t.Errorf("%s: %s", name, text)
+		}
+		if c.soFar != "" && made.FindStringSubmatch(text) == nil {
+			t.Errorf("%s: the form that goes on has forgotten when it began", name)
+		}
+	}
+}
+
+// What no route wanted, and was delivered nowhere, is not done everywhere: its form offers what is configured.
+func TestEventThatWentNowhere(t *testing.T) {
+	event := api.Detail{Event: api.Event{ID: "924305118331207681", Source: "billing", State: "done", Unrouted: true, HasBody: true, ReceivedAt: dashboardtest.Now}}
+	for _, delivered := range []bool{false, true} {
+		if delivered {
+			event.Deliveries = []api.Delivery{{Destination: "mail", State: "done"}}
+		}
+		d := dashboard.New(dashboard.Options{
+			API:   answering(&dashboardtest.API{World: dashboardtest.Trouble}, "/events/924305118331207681", event),
+			Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
+		})
+		text := serve(d, request("GET", "/events/924305118331207681", nil)).Body.String()
+		for part, want := range map[string]bool{"It was delivered nowhere": !delivered, "<option>ledger</option>": !delivered, `<input type="hidden" name="force" value="true">`: !delivered, "It is done everywhere": delivered} {
+			if strings.Contains(text, part) != want {
+				t.Errorf("delivered since: %t, and %q is there: %t", delivered, part, !want)
+			}
+		}
+	}
+}
+
 // What no route wanted is found, and delivered to a destination that is named; the command does the same.
 func TestWhatNoRouteWanted(t *testing.T) {
 	a := &dashboardtest.API{World: dashboardtest.Trouble}
@@ -360,11 +430,12 @@ func TestWhatNoRouteWanted(t *testing.T) {
 	}
 	form.Set("step", "do")
 	form.Set("reason", "the route had a slip")
+	form.Set("made", regexp.MustCompile(`name="made" value="([^"]+)"`).FindStringSubmatch(counted)[1])
 	done := serve(d, request("POST", "/replay", form))
 	if text := done.Body.String(); done.Code != http.StatusOK || !strings.Contains(text, "<h1>Delivered again</h1>") || !strings.Contains(text, "All events that no route wanted with source billing, to ledger.") {
 		t.Errorf("the page says %d %s", done.Code, text)
 	}
-	const call = `/api/v1/replay {"dry_run":%s,"filter":{"destination":"ledger","source":"billing","unrouted":true},"force":true,"rate":0,"reason":"%s"}`
+	const call = `/api/v1/replay {"done_before":"2026-11-22T14:30:00Z","dry_run":%s,"filter":{"destination":"ledger","source":"billing","unrouted":true},"force":true,"rate":0,"reason":"%s"}`
 	if calls, want := a.Calls(), []string{fmt.Sprintf(call, "true", "counting"), fmt.Sprintf(call, "false", "the route had a slip")}; !slices.Equal(calls, want) {
 		t.Errorf("the calls are %q, want %q", calls, want)
 	}
@@ -483,6 +554,36 @@ func TestAlertsThatAreSwitchedOff(t *testing.T) {
 		w := serve(dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Trouble, Disabled: disabled}), request("GET", "/alerts", nil))
 		if strings.Count(w.Body.String(), "<code>alerts.enabled</code> is false") != want {
 			t.Errorf("switched off: %t, and the page says so: %t", disabled, want == 0)
+		}
+	}
+}
+
+// While the store is away the page has what is known of it, and the form to acknowledge that, without what happened before.
+func TestAlertsWithoutTheirHistory(t *testing.T) {
+	told := &dashboardtest.API{World: dashboardtest.Trouble}
+	for status, want := range map[int]int{http.StatusServiceUnavailable: http.StatusOK, http.StatusUnprocessableEntity: http.StatusUnprocessableEntity} {
+		d := dashboard.New(dashboard.Options{
+			API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != api.Base+"/alerts/history" {
+					told.ServeHTTP(w, r)
+					return
+				}
+				w.WriteHeader(status)
+				_ = json.NewEncoder(w).Encode(huma.ErrorModel{Status: status, Detail: "the store took too long"})
+			}),
+			Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
+		})
+		w := serve(d, request("GET", "/alerts", nil))
+		if w.Code != want {
+			t.Errorf("the history is answered %d, the page %d", status, w.Code)
+		}
+		for _, part := range []string{`action="/alerts/silence"`, "What happened cannot be read now", "the store took too long"} {
+			if want == http.StatusOK && !strings.Contains(w.Body.String(), part) {
+				t.Errorf("the page lacks %q", part)
+			}
+		}
+		if strings.Contains(w.Body.String(), "Nothing happened yet") {
+			t.Error("it says that nothing happened")
 		}
 	}
 }

@@ -300,7 +300,12 @@ type eventView struct {
 	api.Detail
 	Copies   string   `json:"copies,omitempty"` // when they came, and for how long the sender is known to send any
 	Timeline []moment `json:"timeline"`
+	// Destinations are what an event that never went anywhere may be delivered to.
+	Destinations []string `json:"-"`
 }
+
+// NeverWent reports whether no route wanted the event, and it was delivered nowhere since.
+func (v eventView) NeverWent() bool { return v.Unrouted && len(v.Deliveries) == 0 }
 
 // whenCopiesCame says how late the last copy of an event came, and for how long its sender is known to send any.
 func whenCopiesCame(e *api.Detail, from *api.Source) string {
@@ -369,6 +374,9 @@ func (d *dashboard) event(r *http.Request) (*page, error) {
 	var v eventView
 	if err := d.get(r.Context(), path, nil, &v.Detail); err != nil {
 		return nil, err
+	}
+	if v.NeverWent() {
+		_, v.Destinations = d.names(r.Context())
 	}
 	from := d.sourceOf(r.Context(), v.Source)
 	v.Timeline, v.Copies = timeline(&v.Detail, from), whenCopiesCame(&v.Detail, from)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/dashboard/frame"
@@ -59,6 +60,7 @@ func framed(o Options) *frame.Frame {
 	}
 	return frame.New(frame.Options{
 		Templates: own, Functions: template.FuncMap{"open": openOf, "words": groupWords, "address": groupAddress,
+			"made": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 			"next": func(d api.Delivery) api.Next { return d.Next(o.Now()) }},
 		Places: shown, Find: frame.Find{Path: "/find", Label: "Find an event by its key or identifier", Placeholder: "Key or id"},
 		Visitor: func(r *http.Request) frame.Visitor {

@@ -24,11 +24,16 @@ type replayView struct {
 	Reason string `json:"reason"`
 	Rate   string `json:"rate,omitempty"`
 	Force  bool   `json:"force,omitempty"`
+	// Made is when the form was made that this began with: what was done since is left alone, so that a form that is sent twice
+	// delivers once.
+	Made time.Time `json:"made,omitzero"`
 	// Destination is the only one of an event that it goes to. Empty: wherever it failed.
 	Destination string `json:"destination,omitempty"`
 
 	Result api.ReplayResult `json:"result"`
 	Wrong  string           `json:"wrong,omitempty"` // why nothing, or not all, was done
+	// Unknown is set if what went wrong may have been done all the same.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // Counted reports whether nothing was done but counting.
@@ -44,8 +49,12 @@ func (v *replayView) SoFar() (string, error) {
 func (d *dashboard) readReplay(r *http.Request) *replayView {
 	_ = r.ParseForm() // what cannot be read is missing, and the API says so
 	force, _ := strconv.ParseBool(r.PostForm.Get("force"))
+	made, err := time.Parse(time.RFC3339Nano, r.PostForm.Get("made"))
+	if err != nil && counts(r) {
+		made = d.opt.Now().UTC()
+	}
 	return &replayView{
-		Filter: readFilter(r.PostForm, d.opt.Now()), Reason: strings.TrimSpace(r.PostForm.Get("reason")), Rate: strings.TrimSpace(r.PostForm.Get("rate")),
+		Made: made, Filter: readFilter(r.PostForm, d.opt.Now()), Reason: strings.TrimSpace(r.PostForm.Get("reason")), Rate: strings.TrimSpace(r.PostForm.Get("rate")),
 		Force: force, Destination: r.PostForm.Get("destination"),
 	}
 }
@@ -60,7 +69,7 @@ func (d *dashboard) replayEvent(r *http.Request) (*page, error) {
 	v := d.readReplay(r)
 	v.ID, v.Filter = r.PathValue("id"), nil
 	dry := counts(r)
-	in := api.ReplayOne{Destination: v.Destination, Force: v.Force, Reason: v.Reason, DryRun: dry}
+	in := api.ReplayOne{Destination: v.Destination, Force: v.Force, DoneBefore: v.Made, Reason: v.Reason, DryRun: dry}
 	if dry {
 		in.Reason = cmp.Or(in.Reason, counting)
 	}
@@ -77,6 +86,9 @@ func (d *dashboard) replayMany(r *http.Request) (*page, error) {
 		return d.replayed(r, v, true, refusal(http.StatusUnprocessableEntity, "rate: write how many become due in a second, such as 50, or nothing for all at once"), "")
 	}
 	in := map[string]any{"filter": v.Filter.body(), "force": v.Force, "reason": v.Reason, "rate": rate, "dry_run": dry}
+	if !v.Made.IsZero() {
+		in["done_before"] = v.Made
+	}
 	if dry {
 		in["reason"] = cmp.Or(v.Reason, counting)
 	}
@@ -100,6 +112,7 @@ func (d *dashboard) replayAll(ctx context.Context, in map[string]any, sum *api.R
 		sum.Deliveries += piece.Deliveries
 		sum.Forced += piece.Forced
 		sum.Open += piece.Open
+		sum.Later += piece.Later
 		sum.Gone += piece.Gone
 		sum.DryRun, sum.Cursor, sum.Audit = piece.DryRun, piece.Cursor, cmp.Or(piece.Audit, sum.Audit)
 		if len(sum.GoneEvents) == 0 {
@@ -119,7 +132,7 @@ func (d *dashboard) replayed(r *http.Request, v *replayView, dry bool, err error
 		return nil, err
 	}
 	if why != nil {
-		v.Wrong = why.Error()
+		v.Wrong, v.Unknown = why.Error(), why.Status == http.StatusServiceUnavailable && v.Force && !dry
 	}
 	v.Result.DryRun = dry
 	p := &page{Title: "Replay", Place: "/events", Data: v}

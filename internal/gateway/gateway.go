@@ -77,7 +77,8 @@ type Gateway struct {
 	tally       *tallying
 	tracer      *tracing.Tracer
 	overview    *overview.Overview
-	alerting    *alerting.Alerting // nil: it has not begun
+	alerting    *alerting.Alerting  // nil: it has not begun
+	unstored    journal.AlertMemory // of alerting, and of the one before it while the store was waited for
 	tail        *tail.Feed
 	reconciling reconciling
 	cells       celled
@@ -256,11 +257,15 @@ func (g *Gateway) openLater(wired *wiring, cause error) {
 	g.serve(g.admin, admin)
 	g.serve(g.ingest, g.earlyIngest(wired))
 	ctx, cancel := context.WithCancel(context.Background())
-	g.opening = opening{cancel, make(chan struct{})}
+	telling := alerting.New(g.earlyAlerting(early))
+	telling.Start()
+	g.opening = opening{cancel, make(chan struct{}), telling}
 	go func() {
 		defer close(g.opening.done)
 		defer early.Close()
-		if !g.awaitStore(ctx, wired) {
+		there := g.awaitStore(ctx, wired)
+		telling.Close() // one after the other has what is told
+		if !there {
 			return
 		}
 		if err := g.open(ctx, wired); err != nil {

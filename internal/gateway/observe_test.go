@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/alerting"
 	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
@@ -392,6 +394,56 @@ func TestObserveStartsWithoutTheStore(t *testing.T) {
 	}
 	if res, text := get(t, c, g, "/api/v1/events"); res.StatusCode != 200 {
 		t.Errorf("the API answers %d %s", res.StatusCode, text)
+	}
+}
+
+// A gateway that waits for the store from its start on tells that it is away, and once it is there that it is back: each of them
+// once, and both are on record then.
+func TestObserveTellsThatTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	cluster, in, app := pgtest.Start(t, pgtest.Options{}), newIncidents(t), newSink(t)
+	cfg := observed(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, app.URL)
+	cfg.Notify = []config.Channel{in.channel()}
+	if err := cluster.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var ahead atomic.Int64
+	g, err := Start(t.Context(), cfg, Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(t, g) })
+	pass := func(a *alerting.Alerting) {
+		ahead.Add(int64(2 * time.Minute))
+		a.Evaluate(t.Context()) // what it finds is sent by itself
+	}
+	hear := func() {
+		t.Helper()
+		select {
+		case <-in.heard:
+		case <-time.After(patience):
+			t.Fatal("nobody is told")
+		}
+	}
+	pass(g.opening.alerting) // it is pending
+	pass(g.opening.alerting)
+	hear()
+	if err := cluster.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	<-g.opening.done
+	for range 5 {
+		pass(g.alerting)
+	}
+	hear()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	keys := slices.Compact(in.keys) // a lease ends by this clock while the message is under way: it may come again
+	if first, last := in.told[0], in.told[len(in.told)-1]; len(keys) != 2 || first.Type != "alert.firing" || last.Type != "alert.resolved" || first.Data.Alerts[0].Rule != "store_away" {
+		t.Errorf("under %q it is told %+v", in.keys, in.told)
+	}
+	if res, text := get(t, client(t), g, "/api/v1/alerts/history?alert=store_away"); res.StatusCode != 200 || strings.Count(text, `"fired"`) != 1 || strings.Count(text, `"resolved"`) != 1 {
+		t.Errorf("on record: %d %s", res.StatusCode, text)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/alerting"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/fleet"
@@ -25,8 +26,9 @@ import (
 
 // opening is a start that goes on while requests are answered already.
 type opening struct {
-	cancel context.CancelFunc // nil: there is none
-	done   chan struct{}
+	cancel   context.CancelFunc // nil: there is none
+	done     chan struct{}
+	alerting *alerting.Alerting // which tells that the store is away
 }
 
 // close ends it, and waits until it has.

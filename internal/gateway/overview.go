@@ -51,10 +51,14 @@ func overviewSources(p *plan) (all []overview.SourceState) {
 	for _, s := range p.reconciled {
 		compared[s.Name] = &overview.Compared{Every: int64(s.Every.Seconds())}
 	}
+	open := map[string]bool{}
+	for i := range p.cfg.Sources {
+		open[p.cfg.Sources[i].Name] = p.cfg.Sources[i].OnStoreDown == config.Open
+	}
 	for _, s := range apiSources(p.cfg) {
 		all = append(all, overview.SourceState{Name: s.Name, Provider: s.Provider, Path: s.Path, Destinations: append([]string{}, s.Destinations...),
 			ExpectEvery: int64(p.expected[s.Name].Seconds()), Secrets: overviewSecrets(p.cfg, s.Name),
-			Compared: compared[s.Name]})
+			Compared: compared[s.Name], Open: open[s.Name]})
 	}
 	return all
 }

@@ -529,3 +529,17 @@ func TestPlan_patienceWithTheStore(t *testing.T) {
 		}
 	}
 }
+
+// Page one knows which sources are delivered past the store.
+func TestPlan_openSources(t *testing.T) {
+	t.Parallel()
+	p, err := newPlan(parsed(t, oneOfEach), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range overviewSources(p) {
+		if s.Open != (s.Name == "shop") {
+			t.Errorf("%s: open: %t", s.Name, s.Open)
+		}
+	}
+}

@@ -55,6 +55,7 @@ type Delivery struct {
 	Token       int64     // attempts begun so far, and the fence
 	Tries       int       // attempts since it was accepted or last re-driven, without those of unknown outcome
 	Due         time.Time // pending, failed: the next try; processing: the end of the lease; else zero
+	Ended       time.Time // done: when the last attempt that succeeded ended; else zero
 	LastError   string
 	Kind        ErrorKind // of LastError
 	Status      int       // HTTP status of the answer that LastError is about; 0: there was none

@@ -22,6 +22,9 @@ type Replay struct {
 	// EventID and a Destination it is delivered there even if it never was. What Unrouted matches is delivered to
 	// the Destination where it never was, and what is done there is left alone.
 	Force bool
+	// DoneBefore leaves alone what was done then or later. Zero: nothing. So a request that comes twice delivers once: what the
+	// first of them began is open, or was done later.
+	DoneBefore time.Time
 	// Start is when the first delivery is due.
 	Start time.Time
 	// Rate is how many of them become due in a second. 0: all at Start. Those that have a resource are due
@@ -133,6 +136,7 @@ type Replayed struct {
 	Deliveries int // that begin again, or would
 	Forced     int // those of them that were done; what is delivered for the first time is none
 	Open       int // deliveries that were left alone because they are pending or processing
+	Later      int // and because they were done at [Replay.DoneBefore] or later
 	// Looked are these events, by identifier.
 	Looked []Named
 	// Gone are events that would be delivered again if their bodies were still there.
@@ -231,6 +235,8 @@ func (r *Replay) plan(p *Plan, c Candidate, n int) {
 		switch {
 		case d.State == Pending || d.State == Processing:
 			p.Open++
+		case again && d.State == Done && !fresh && !r.DoneBefore.IsZero() && !d.Ended.Before(r.DoneBefore):
+			p.Later++
 		case again && !c.HasBody:
 			gone = true
 		case again:

@@ -97,11 +97,12 @@ func (c *counts) last(r row) (at time.Time) {
 // cellMap is why requests are refused that come while the map of cells changes.
 const cellMap = "cell_map"
 
-// Why requests are not acknowledged: for a fault of ours, and because they are not authentic, or nobody can tell: anybody can name
-// a key that nobody has.
+// Why requests are not acknowledged: for a fault of ours; because they are not authentic, or nobody can tell: anybody can name
+// a key that nobody has; and for what is as it was configured.
 var (
 	oursReasons       = []string{"queue_full", "store", "timeout", "row_refused", "cell_away", "cell_refused", cellMap, "panic", "internal"}
 	unverifiedReasons = []string{"signature_missing", "signature_malformed", "signature_mismatch", "timestamp_missing", "timestamp_old", "timestamp_future", "unverified", "undecided"}
+	notTakenReasons   = []string{Unanswered, "address", "rate", "loop", "too_large", "headers_too_large"}
 )
 
 func (c *counts) intake(source string, minutes, skip int) Intake {
@@ -109,15 +110,20 @@ func (c *counts) intake(source string, minutes, skip int) Intake {
 	in := Intake{
 		Received: of(tally.Received), Verified: of(tally.Verified), Accepted: of(tally.Accepted), Copies: of(tally.Copies),
 		Reseen: of(tally.Reseen), Conflicts: of(tally.Conflicts), Unkeyed: of(tally.Unkeyed), Missing: of(tally.Missing), Recovered: of(tally.Recovered),
-		Active: c.active(row{source, "", tally.Verified}, minutes, skip), Unverified: map[string]int64{},
+		Active: c.active(row{source, "", tally.Verified}, minutes, skip),
 	}
+	by := func(reasons []string) map[string]int64 {
+		all := map[string]int64{}
+		for _, reason := range reasons {
+			if n := of(tally.Rejected(reason)); n > 0 {
+				all[reason] = n
+			}
+		}
+		return all
+	}
+	in.Unverified, in.NotTaken = by(unverifiedReasons), by(notTakenReasons)
 	for _, reason := range oursReasons {
 		in.Ours += of(tally.Rejected(reason))
-	}
-	for _, reason := range unverifiedReasons {
-		if n := of(tally.Rejected(reason)); n > 0 {
-			in.Unverified[reason] = n
-		}
 	}
 	return in
 }

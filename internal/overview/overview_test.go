@@ -478,16 +478,21 @@ func TestRefusalsForTheMapOfCells(t *testing.T) {
 	}
 }
 
-// What a stranger can cause is no fault of ours: he names a key that nobody has.
+// What a stranger can cause is no fault of ours: he names a key that nobody has, or sends what a source does not take.
 func TestRefusalsThatStrangersCause(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
-	for reason, ours := range map[string]bool{"undecided": false, "unverified": false, "signature_mismatch": false, "internal": true, "timeout": true} {
+	for reason, want := range map[string]string{
+		"undecided": "unverified", "unverified": "unverified", "signature_mismatch": "unverified", "internal": "ours", "timeout": "ours",
+		"unanswered": "not taken", "address": "not taken", "rate": "not taken", "loop": "not taken", "too_large": "not taken", "headers_too_large": "not taken",
+	} {
 		v := newOverview(&store{})
 		o := SourceState{Name: "orders"}
 		v.drawSource(&o, newCounts(now, []tally.Point{{Minute: now, Source: "orders", What: tally.Rejected(reason), N: 7}}, nil), nil, now)
 		v.Close()
-		if (o.Five.Ours == 7) != ours || (o.Five.Unverified[reason] == 7) == ours {
-			t.Errorf("%s: %+v", reason, o.Five)
+		for kind, n := range map[string]int64{"ours": o.Five.Ours, "unverified": o.Five.Unverified[reason], "not taken": o.Five.NotTaken[reason]} {
+			if (n == 7) != (kind == want) {
+				t.Errorf("%s: %+v", reason, o.Five)
+			}
 		}
 	}
 }

@@ -121,7 +121,11 @@ type Intake struct {
 	Recovered  int64            `json:"recovered" doc:"Those that were stored from the list, or asked for again."`
 	Ours       int64            `json:"refused_by_us" doc:"Requests that were answered 503 for a fault of ours. In five_minutes those for cell_map count if there were some in the five minutes before as well."`
 	Unverified map[string]int64 `json:"unverified,omitempty" doc:"Requests that are not authentic, or of which that cannot be told (undecided), by reason."`
+	NotTaken   map[string]int64 `json:"not_taken,omitempty" doc:"Other requests that were not acknowledged, by reason: what is beyond the limits of the source (address, rate, too_large, headers_too_large), comes from a destination that leads back here (loop), or is stored and was not answered by the application of mode: sync (unanswered)."`
 }
+
+// Unanswered is why a request of mode: sync is refused that is stored: the application has not answered it.
+const Unanswered = "unanswered"
 
 // Failed counts the requests that are not authentic.
 func (i *Intake) Failed() (n int64) {
@@ -158,6 +162,7 @@ type SourceState struct {
 	Silence      Silence   `json:"silence"`
 	Compared     *Compared `json:"compared,omitempty" doc:"With the list that its sender has of what it made; missing if the gateways do not compare it."`
 	NeverArrived *Lost     `json:"never_arrived,omitempty" doc:"What its sender made and gateways could not recover; missing if that is nothing."`
+	Open         bool      `json:"open,omitempty" doc:"Its events, or some types of them, are delivered past the store while that is away (on_store_down: open)."`
 	ExpectEvery  int64     `json:"expect_every,omitempty" doc:"Seconds within which something is expected, as it is configured."`
 	Secrets      []Secret  `json:"secrets,omitempty" doc:"In the order of the configuration."`
 	SecretsSince time.Time `json:"secrets_since,omitzero" doc:"The first hour, of 28 days, in which it was counted what its secrets verified; missing if there is none."`

@@ -42,7 +42,7 @@ func Write(m alerting.Message, dashboard string) *notify.Message {
 		n := &told[i]
 		a := notify.Alert{
 			Key: n.Key, Fingerprint: n.Fingerprint, Installation: n.Installation, Rule: n.Rule, Subject: n.Subject, Severity: string(n.Severity), State: notify.State(n.State), Headline: line(n.Headline),
-			Since: since(n), Count: n.Count, Action: line(n.Action.Label), Command: line(n.Action.Command), Link: link(dashboard, name(n)),
+			Since: since(n), Count: n.Count, Action: line(n.Action.Label), Command: command(n.Action.Command, line), Link: link(dashboard, name(n)),
 		}
 		if s := n.Sample; s != nil {
 			a.Event, a.Type, a.Error = eventText(s.Event), line(s.Type), line(s.Error)
@@ -213,13 +213,22 @@ func one(b *strings.Builder, n *alerting.Notification, dashboard string) {
 		put("Error", tame(s.Error))
 	}
 	put("Next", tame(n.Action.Label))
-	put("Type", tame(n.Action.Command))
+	put("Type", command(n.Action.Command, tame))
 	put("Where", line(n.Action.Place)) // from the configuration
 	put("Look", link(dashboard, name(n)))
 	if n.Transition > 0 { // otherwise the store is away, which would keep it
-		put("On it", "hookonce alerts ack "+tame(name(n))+" --reason TEXT")
-		put("Not now", "hookonce alerts silence "+tame(name(n))+" --for 2h --reason TEXT")
+		put("On it", command("hookonce alerts ack "+name(n)+" --reason TEXT", tame))
+		put("Not now", command("hookonce alerts silence "+name(n)+" --for 2h --reason TEXT", tame))
 	}
+}
+
+// command returns one as it is typed. One that cannot be written so that it is harmless, or is too long, is not changed: whoever
+// pastes it would ask something else. It stands where no chat reads it.
+func command(typed string, harmless func(string) string) string {
+	if harmless(typed) != typed {
+		return "hookonce status (it shows the command, and the name of the alert)"
+	}
+	return typed
 }
 
 // example names an event, and how to look at it.

@@ -298,6 +298,40 @@ func TestMarkupOfStrangers(t *testing.T) {
 	}
 }
 
+// A command is told as it is typed, or not at all: somebody pastes it at night.
+func TestCommandsAreNotChanged(t *testing.T) {
+	const effects = "hookonce reconcile effects --table orders --source billing"
+	for name, c := range map[string]struct {
+		command      string
+		people, gets bool // as it is
+	}{
+		"plain":       {effects + " --where \"state = 'paid'\"", true, true},
+		"a condition": {effects + " --where 'amount > 0'", false, true},
+		"a product":   {effects + " --where 'n * 2 = 4'", false, true},
+		"a variable":  {effects + " --database $DSN", false, true},
+		"too long":    {effects + " --where \"" + strings.Repeat("state = 'paid' or ", 40) + "false\"", false, false},
+		"two lines":   {effects + " --where \"a\nb\"", false, false},
+	} {
+		a := fired(t, "effects_doubled")
+		a.Action.Command = c.command
+		m := letter.Write(message(notification(a, alerting.Firing)), dashboard)
+		check(t, m)
+		for kind, told := range map[string]struct {
+			command string
+			whole   bool
+		}{"people": {regexp.MustCompile(`(?m)^Type: (.*)$`).FindStringSubmatch(m.Text)[1], c.people}, "programs": {m.Alerts[0].Command, c.gets}} {
+			if whole := told.command == c.command; whole != told.whole || !whole && !strings.HasPrefix(told.command, "hookonce status (") {
+				t.Errorf("%s: %s get %q", name, kind, told.command)
+			}
+		}
+	}
+	a := fired(t, "effects_doubled")
+	a.Subject = "sales.*"
+	if m := letter.Write(message(notification(a, alerting.Firing)), dashboard); strings.Contains(m.Text, "alerts ack") || !strings.Contains(m.Text, "On it: hookonce status (") {
+		t.Errorf("an alert is called otherwise than it is:\n%s", m.Text)
+	}
+}
+
 // The test message says that it is one.
 func TestOfAChannel(t *testing.T) {
 	m := letter.Test("oncall", "", "web-1", dashboard, now)

@@ -127,17 +127,20 @@ func byDestination(a, b journal.Delivery) int { return cmp.Compare(a.Destination
 
 // finishedOf returns the deliveries of an event that are done, by destination, with their last tokens.
 func (m *Memory) finishedOf(id int64) []journal.Delivery {
-	last, done := map[string]int64{}, map[string]bool{}
+	last, done, ended := map[string]int64{}, map[string]bool{}, map[string]time.Time{}
 	for _, o := range m.attempts {
 		if o.EventID == id {
 			last[o.Destination] = max(last[o.Destination], o.Token)
 			done[o.Destination] = done[o.Destination] || o.State == journal.Done
+			if at := o.Started.Add(o.Duration); o.State == journal.Done && at.After(ended[o.Destination]) {
+				ended[o.Destination] = at
+			}
 		}
 	}
 	var finished []journal.Delivery
 	for destination, token := range last {
 		if done[destination] && m.deliveries[target{id, destination}] == nil {
-			finished = append(finished, journal.Delivery{EventID: id, Destination: destination, State: journal.Done, Token: token})
+			finished = append(finished, journal.Delivery{EventID: id, Destination: destination, State: journal.Done, Token: token, Ended: ended[destination]})
 		}
 	}
 	slices.SortFunc(finished, byDestination)

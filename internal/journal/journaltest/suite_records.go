@@ -369,7 +369,13 @@ var historyCases = []testCase{
 		}
 		h := c.history(e.ID)
 		c.same("attempts", h.Attempts, want)
-		c.same("finished", h.Finished, []journal.Delivery{{EventID: e.ID, Destination: "app", State: journal.Done, Token: 3}})
+		var ended time.Time
+		for _, a := range want {
+			if a.State == journal.Done {
+				ended = a.Started.Add(a.Duration)
+			}
+		}
+		c.same("finished", h.Finished, []journal.Delivery{{EventID: e.ID, Destination: "app", State: journal.Done, Token: 3, Ended: ended}})
 		c.same("open", h.Deliveries, []journal.Delivery{{EventID: e.ID, Destination: "audit", State: journal.Pending, Token: 1,
 			Due: start.Add(time.Hour)}})
 		if !h.HasBody || h.Size != int64(len(e.Body)) {

@@ -254,6 +254,25 @@ var forceCases = []testCase{
 			c.Error("another event says that it is forced")
 		}
 	}},
+	{"the same request twice delivers once", func(c *suite) {
+		e, other := c.done("evt_1"), c.done("evt_2")
+		c.pass(time.Second)
+		made := c.now
+		twice := func(r *journal.Replay) { r.DoneBefore = made }
+		anew := func(r *journal.Replay) { r.Destination = "elsewhere" }
+		one, open, later := journal.Replayed{Events: 1, Deliveries: 1, Forced: 1}, journal.Replayed{Events: 1, Open: 1}, journal.Replayed{Events: 1, Later: 1}
+		c.replays(c.asked(journal.Filter{}, only(e.ID), force, twice), one)
+		c.replays(c.asked(journal.Filter{}, only(e.ID), force, twice), open)
+		c.finish1(c.outcome(c.take1("evt_1"), journal.Done), true)
+		c.replays(c.asked(journal.Filter{}, only(e.ID), force, twice), later)
+		c.replays(c.asked(journal.Filter{}, force, twice), journal.Replayed{Events: 2, Deliveries: 1, Forced: 1, Later: 1})
+		c.finish1(c.outcome(c.take1("evt_2"), journal.Done), true)
+		c.replays(c.asked(journal.Filter{}, force, twice), journal.Replayed{Events: 2, Later: 2})
+		c.replays(c.asked(journal.Filter{}, only(other.ID), force, twice, anew), journal.Replayed{Events: 1, Deliveries: 1})
+		c.pass(time.Second)
+		made = c.now
+		c.replays(c.asked(journal.Filter{}, only(e.ID), force, twice), one)
+	}},
 	{"the token is above all earlier ones", func(c *suite) {
 		c.fresh(c.entry("evt_1"))
 		var held []*journal.Work

@@ -151,14 +151,15 @@ func (s *Store) openDeliveries(ctx context.Context, tx pgx.Tx, ids []int64) (map
 // allAttempts are the attempts, wherever they are.
 const allAttempts = `(SELECT * FROM {{.}}attempts UNION ALL SELECT * FROM {{.}}kept_attempts) a`
 
-const finishedSQL = `SELECT event_id, destination, max(token) FROM ` + allAttempts + ` WHERE event_id = ANY ($1::bigint[])
+const finishedSQL = `SELECT event_id, destination, max(token), max(started_at + duration_us * interval '1 microsecond') FILTER (WHERE outcome = 'done')
+	FROM ` + allAttempts + ` WHERE event_id = ANY ($1::bigint[])
 	GROUP BY event_id, destination HAVING bool_or(outcome = 'done') ORDER BY event_id, destination`
 
 // finished adds to the open deliveries of events those that are done.
 func (s *Store) finished(ctx context.Context, tx pgx.Tx, ids []int64, open map[int64][]journal.Delivery) (map[int64][]journal.Delivery, error) {
 	done := map[int64][]journal.Delivery{}
 	d := journal.Delivery{State: journal.Done}
-	err := each(ctx, tx, s.in(finishedSQL), []any{ids}, []any{&d.EventID, &d.Destination, &d.Token}, func() error {
+	err := each(ctx, tx, s.in(finishedSQL), []any{ids}, []any{&d.EventID, &d.Destination, &d.Token, &d.Ended}, func() error {
 		isOpen := slices.ContainsFunc(open[d.EventID], func(o journal.Delivery) bool { return o.Destination == d.Destination })
 		if !isOpen {
 			done[d.EventID] = append(done[d.EventID], d)

@@ -155,14 +155,17 @@ func (s *Store) openDeliveries(ctx context.Context, db reader, id int64) ([]jour
 	})
 }
 
-const finishedSQL = `SELECT event_id, destination, max(token) FROM {{.}}attempts WHERE event_id = ?
-	GROUP BY destination HAVING max(outcome = 'done') ORDER BY destination`
+const finishedSQL = `SELECT event_id, destination, max(token), max(CASE WHEN outcome = 'done' THEN started_at + duration_us END)
+	FROM {{.}}attempts WHERE event_id = ? GROUP BY destination HAVING max(outcome = 'done') ORDER BY destination`
 
 // finished returns the deliveries of an event that are done, which its open ones are not.
 func (s *Store) finished(ctx context.Context, db reader, id int64, open []journal.Delivery) ([]journal.Delivery, error) {
 	done, err := rows(ctx, db, s.in(finishedSQL), []any{id}, func(row scanner) (journal.Delivery, error) {
 		d := journal.Delivery{State: journal.Done}
-		return d, row.Scan(&d.EventID, &d.Destination, &d.Token)
+		var ended int64
+		err := row.Scan(&d.EventID, &d.Destination, &d.Token, &ended)
+		d.Ended = time.UnixMicro(ended)
+		return d, err
 	})
 	done = slices.DeleteFunc(done, func(d journal.Delivery) bool {
 		return slices.ContainsFunc(open, func(o journal.Delivery) bool { return o.Destination == d.Destination })
