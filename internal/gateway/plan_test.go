@@ -203,6 +203,34 @@ func TestPlan_keepsProviders(t *testing.T) {
 	}
 }
 
+// So do those whose keys are fetched, which have functions in them, and of which no two can be compared.
+func TestPlan_keepsProvidersThatFetch(t *testing.T) {
+	t.Parallel()
+	for name, secrets := range map[string][2]string{
+		"aws-sns":       {"arn:aws:sns:eu-central-1:000000000000:fake", "arn:aws:sns:eu-central-1:000000000000:other"},
+		"paypal":        {"FAKE-WEBHOOK-ID", "OTHER-WEBHOOK-ID"},
+		"plaid":         {"production:fake-client:fake-secret", "production:fake-client:other-secret"},
+		"google-pubsub": {"fake@example.iam.gserviceaccount.com:https://app.example/", "other@example.iam.gserviceaccount.com:https://app.example/"},
+		"kinde":         {"https://fake.kinde.com", "https://other.kinde.com"},
+	} {
+		plan := func(before *plan, secret, more string) *plan {
+			t.Helper()
+			p, err := newPlan(parsed(t, fmt.Sprintf(`sources: [{name: fetched, provider: %s, secrets: [%q], to: "https://app.internal/"%s}]`, name, secret, more)), before)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			return p
+		}
+		before := plan(nil, secrets[0], "")
+		if after := plan(before, secrets[0], ", rate: 7"); after.ingest.Sources[0].Provider != before.ingest.Sources[0].Provider {
+			t.Errorf("%s: another rate makes another provider", name)
+		}
+		if after := plan(before, secrets[1], ""); after.ingest.Sources[0].Provider == before.ingest.Sources[0].Provider {
+			t.Errorf("%s: another secret makes no other provider", name)
+		}
+	}
+}
+
 // changed is oneOfEach with another value of the setting of that name, which is at path.
 func changed(t *testing.T, name string, path []int) *config.Config {
 	t.Helper()

@@ -204,7 +204,8 @@ func takesPEM(known spec.Spec) bool {
 }
 
 func address(text string, _ []string, known spec.Spec) (Finding, bool) {
-	if !strings.HasPrefix(text, "https://") && !strings.HasPrefix(text, "http://") {
+	scheme, _, is := strings.Cut(text, "://")
+	if !is || scheme != "https" && scheme != "http" || strings.Contains(known.Secret, scheme+"://") { // which shows one
 		return Finding{}, false
 	}
 	return Finding{Kind: Address, Text: "is a URL", Mend: "give " + wanted(known), Sure: !known.OwnSecret}, true

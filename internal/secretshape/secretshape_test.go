@@ -1,6 +1,7 @@
 package secretshape_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,6 +74,8 @@ func TestLook(t *testing.T) {
 		{"wise", `-----BEGIN PUBLIC KEY-----\nZmFrZQ==\n-----END PUBLIC KEY-----\n`, secretshape.WrongKey, true, "-----BEGIN PUBLIC KEY-----\nZmFrZQ==\n-----END PUBLIC KEY-----\n"},
 		{"wise", "-----BEGIN PRIVATE KEY-----\nZmFrZQ==\n-----END PRIVATE KEY-----\n", secretshape.WrongKey, true, ""},
 		{"slack", "https://hooks.slack.com/services/fake", secretshape.Address, true, ""},
+		{"kinde", "https://fake.kinde.com", "", false, ""},
+		{"kinde", "http://fake.kinde.com", secretshape.Address, true, ""},
 		{"slack", "whsec_fakefakefake", secretshape.OtherSender, false, ""},
 		{"standard", "whsec_ZmFrZQ==", "", false, ""},
 		{"polar", "whsec_fakefakefake", "", false, ""},
@@ -85,6 +88,24 @@ func TestLook(t *testing.T) {
 		if odd && (got.Text == "" || got.Mend == "") {
 			t.Errorf("%s, %q: %+v has no words", c.provider, c.text, got)
 		}
+	}
+}
+
+// What a specification shows of its secret is no mistake.
+func TestWhatSpecificationsShow(t *testing.T) {
+	shown := regexp.MustCompile(`\bas in (\S+)`)
+	found := 0
+	for _, name := range provider.Names() {
+		known := lookup(t, name)
+		for _, m := range shown.FindAllStringSubmatch(known.Secret, -1) {
+			found++
+			if f, odd := secretshape.Look(strings.Trim(m[1], ",;."), nil, known); odd && f.Sure {
+				t.Errorf("%s: %q shows what %s", name, known.Secret, f.Text)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("none shows anything")
 	}
 }
 
