@@ -527,7 +527,7 @@ func (h *idempotency) pause(ctx context.Context, ref Ref, next time.Time) bool {
 
 // report logs and observes what came of a call.
 func (h *idempotency) report(c *call, res result, took time.Duration) {
-	if errors.Is(res.err, ErrTooManyKeys) {
+	if isAround(res.err, ErrTooManyKeys) {
 		h.reject(c.Context(), res.problem)
 		return
 	}

@@ -98,7 +98,7 @@ func failure(err error) *problem.Details {
 		retry = cmp.Or(max(d, time.Duration(0)), defaultRetry)
 	}
 	switch {
-	case errors.Is(err, ErrTooManyKeys):
+	case isAround(err, ErrTooManyKeys):
 		return tooManyKeys(retry)
 	case errors.Is(err, ErrResponseTooLarge):
 		return problem.AnswerTooLarge.New("the request was not carried out, because its answer is larger than can be kept")

@@ -13,10 +13,11 @@ func Chargebee(secrets ...string) *spec.Provider {
 
 func chargebeeSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "chargebee",
-		Title:  "Chargebee",
-		Secret: "the user:password of the webhook's basic authentication",
-		Verify: []spec.Verify{{Kind: spec.Basic}},
+		Name:      "chargebee",
+		Title:     "Chargebee",
+		Secret:    "the user:password of the webhook's basic authentication",
+		OwnSecret: true,
+		Verify:    []spec.Verify{{Kind: spec.Basic}},
 		Event: spec.Extract{
 			Key:  [][]spec.Value{{"json:$.id"}},
 			Type: []spec.Value{"json:$.event_type"},

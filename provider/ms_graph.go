@@ -14,9 +14,10 @@ func MSGraph(secrets ...string) *spec.Provider {
 
 func msGraphSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "ms-graph",
-		Title:  "Microsoft Graph",
-		Secret: "the clientState that the subscription was made with",
+		Name:      "ms-graph",
+		Title:     "Microsoft Graph",
+		Secret:    "the clientState that the subscription was made with",
+		OwnSecret: true,
 		Verify: []spec.Verify{{
 			Kind:      spec.Token,
 			Signature: spec.Signature{In: "item:$.clientState"},

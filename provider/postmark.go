@@ -13,10 +13,11 @@ func Postmark(secrets ...string) *spec.Provider {
 
 func postmarkSpec() spec.Spec {
 	return spec.Spec{
-		Name:   "postmark",
-		Title:  "Postmark",
-		Secret: "the user:password that was put into the webhook's URL",
-		Verify: []spec.Verify{{Kind: spec.Basic}},
+		Name:      "postmark",
+		Title:     "Postmark",
+		Secret:    "the user:password that was put into the webhook's URL",
+		OwnSecret: true,
+		Verify:    []spec.Verify{{Kind: spec.Basic}},
 		Event: spec.Extract{
 			// A message is opened and clicked many times: the content, with its time, tells them apart.
 			Key: [][]spec.Value{

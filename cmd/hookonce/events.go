@@ -610,6 +610,7 @@ func replayAll(ctx, enough context.Context, w *env, client *adminClient, body ap
 		all.Deliveries += part.Deliveries
 		all.Forced += part.Forced
 		all.Open += part.Open
+		all.Later += part.Later
 		all.Gone += part.Gone
 		all.GoneEvents = append(all.GoneEvents, part.GoneEvents...)
 		all.DryRun, all.Audit = part.DryRun, part.Audit
@@ -632,6 +633,9 @@ func (r *replaying) print(w *env, done *api.ReplayResult) error {
 	fmt.Fprintf(w.out, "%d deliveries %s, %d of them although they are done.\n", done.Deliveries, verb, done.Forced)
 	if done.Open > 0 {
 		fmt.Fprintf(w.out, "%d are pending or being delivered already and are left alone.\n", done.Open)
+	}
+	if done.Later > 0 {
+		fmt.Fprintf(w.out, "%d were delivered since this was asked for and are left alone.\n", done.Later)
 	}
 	if done.Gone > 0 {
 		fmt.Fprintf(w.out, "%d events cannot be delivered again, because their bodies were deleted:\n", done.Gone)

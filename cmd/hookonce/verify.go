@@ -24,8 +24,9 @@ import (
 const verifyHelp = `Verify takes a request as it was captured and says what a source would make of it: whether it is
 authentic and if not why, each event's key and where it comes from, what a repeat would do, and how
 the request would be answered. Nothing is stored. Nothing is sent either, with one exception: PayPal,
-Amazon SNS, Plaid, eBay, Google, Kinde and Microsoft Entra publish the keys that they sign with, and
-those are fetched from them.
+Amazon SNS, Plaid, eBay, Circle, Google, Kinde and Microsoft Entra publish the keys that they sign
+with, and those are fetched from them: from Plaid, eBay and Circle with the credentials that are the
+secret.
 
 Where a request is rejected, the first line names the cause: the change to the body, the headers,
 the URL or the secret with which it would have been verified, or else what it looks like.

@@ -259,7 +259,7 @@ func refused(s *overview.Snapshot, all []Alert) Answer {
 		}
 	}
 	if n > 0 {
-		return Answer{true, fmt.Sprintf("Yes: 503 was the answer to %s to %s in the last five minutes, because the application had not answered. What they brought is stored.", requests(n), strings.Join(waits, ", "))}
+		return Answer{true, fmt.Sprintf("Yes: senders were asked to come again after %s to %s in the last five minutes, because the application did not answer in time, or could not handle what came. It is stored.", requests(n), strings.Join(waits, ", "))}
 	}
 	others := unread(s, overview.PartMinutes)
 	switch not := notTaken(s); {

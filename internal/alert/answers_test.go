@@ -42,7 +42,7 @@ func TestAnswers(t *testing.T) {
 		"a cell is away, and a source is open": {func(s *snapshot) {
 			s.Cells, s.Sources[0].Open = []overview.CellState{{Name: "us", Error: "gone"}}, true
 		}, refused, true, "asked to come again."},
-		"an application has not answered": {notTaken(map[string]int64{"unanswered": 3, "address": 1}), refused, true, "Yes: 503 was the answer to 3 requests to orders in the last five minutes"},
+		"an application has not answered": {notTaken(map[string]int64{"unanswered": 3, "address": 1}), refused, true, "Yes: senders were asked to come again after 3 requests to orders in the last five minutes"},
 		"requests are not taken": {notTaken(map[string]int64{"address": 3, "rate": 2}), refused, false,
 			"No, but the gateway did not take 5 requests to orders (address, rate) in the last five minutes: hookonce refusals orders."},
 		"requests to two sources are not taken": {func(s *snapshot) {

@@ -202,6 +202,9 @@ var isLocal = func() map[string]bool {
 	return all
 }()
 
+// Local reports whether a rule is judged and told without the store.
+func Local(rule string) bool { return isLocal[rule] }
+
 // evaluation returns one by the settings.
 func (a *Alerting) evaluation(set *Settings, now time.Time) evaluation {
 	return evaluation{Policy: set.Policy, rules: set.Rules.Rules(), now: now, name: set.Name, gateway: a.opt.Gateway, addresses: set.Addresses, key: numbered}

@@ -10,13 +10,14 @@ import (
 type cursor struct {
 	at    int64 // an event, or an entry of the audit log
 	audit int64 // of a replay; 0: of none
+	begun int64 // when a replay began that leaves alone what was done since, in microseconds; 0: none
 }
 
 // The parts of an encoded cursor: a version, the numbers, and a sum that ties it to what it belongs to.
 const (
-	cursorVersion = 1
+	cursorVersion = 2
 	cursorSum     = 8
-	cursorSize    = 1 + 8 + 8 + cursorSum
+	cursorSize    = 1 + 3*8 + cursorSum
 )
 
 // encode returns the cursor of the question that context describes.
@@ -25,6 +26,7 @@ func (c cursor) encode(context string) string {
 	b = append(b, cursorVersion)
 	b = binary.BigEndian.AppendUint64(b, uint64(c.at))
 	b = binary.BigEndian.AppendUint64(b, uint64(c.audit))
+	b = binary.BigEndian.AppendUint64(b, uint64(c.begun))
 	return base64.RawURLEncoding.EncodeToString(append(b, sum(b, context)...))
 }
 
@@ -52,5 +54,6 @@ func decode(text, context, location string) (c cursor, err error) {
 	}
 	c.at = int64(binary.BigEndian.Uint64(numbers[1:]))
 	c.audit = int64(binary.BigEndian.Uint64(numbers[9:]))
+	c.begun = int64(binary.BigEndian.Uint64(numbers[17:]))
 	return c, nil
 }

@@ -134,7 +134,7 @@ func TestDetail(t *testing.T) {
 	attempt := e["attempts"].([]any)[0].(map[string]any)
 	for field, want := range map[string]any{
 		"destination": "app", "number": 1.0, "outcome": "failed", "status": 500.0, "error": "status 500",
-		"answer": "oh\uFFFD", "latency_ms": 1.5, "started_at": "2026-11-21T12:00:00Z",
+		"answer": "oh\uFFFD", "latency_ms": 1.5, "started_at": "2026-11-21T11:59:59Z",
 	} {
 		if attempt[field] != want {
 			t.Errorf("attempt.%s = %v, want %v", field, attempt[field], want)

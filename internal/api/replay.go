@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ type ReplayOne struct {
 type ReplayMany struct {
 	Filter     Filter    `json:"filter" doc:"Which deliveries: state and destination choose among those of an event. Without a state: failed and dead ones."`
 	Force      bool      `json:"force,omitempty" doc:"Also those that are done; with unrouted, to the destination where the event never was, and not those that are done. Destinations are told: Hookonce-Forced: true."`
-	DoneBefore time.Time `json:"done_before,omitzero" doc:"Leave alone what was done then or later. With the time at which somebody decided it, a request that comes twice delivers once."`
+	DoneBefore time.Time `json:"done_before,omitzero" doc:"Leave alone what was done then or later. With the time at which somebody decided it, a request that comes twice delivers once. Missing, with force: what was done since the first request of this replay."`
 	Reason     string    `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
 	Rate       float64   `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"How many become due in a second. 0 or missing: all at once. Those of destinations that deliver in order are due at once in any case, each when its resource has its turn."`
 	DryRun     bool      `json:"dry_run,omitempty" doc:"Only count."`
@@ -41,7 +42,7 @@ type ReplayResult struct {
 	Deliveries int         `json:"deliveries" doc:"How many begin again, or would in a dry run."`
 	Forced     int         `json:"forced" doc:"How many of them were done."`
 	Open       int         `json:"open" doc:"How many were left alone because they are pending or processing."`
-	Later      int         `json:"later,omitempty" doc:"How many were left alone because they were done at done_before or later."`
+	Later      int         `json:"later,omitempty" doc:"How many were left alone because they were done at done_before or later, or since the replay began."`
 	Gone       int         `json:"gone" doc:"How many events cannot be delivered again because their bodies were deleted."`
 	GoneEvents []GoneEvent `json:"gone_events" nullable:"false" doc:"Some of them."`
 	DryRun     bool        `json:"dry_run,omitempty"`
@@ -147,7 +148,7 @@ func idle(r journal.Replayed, force bool) error {
 	case r.Open > 0:
 		return huma.Error409Conflict("this is pending or being delivered already; there is nothing to replay")
 	case r.Later > 0:
-		return huma.Error409Conflict("this was delivered already at the time that the request names, or later: it is not delivered twice for one request. Look at the event, and ask anew if it is to be delivered again")
+		return huma.Error409Conflict("this was delivered already at the time that the request names, or later: it is not delivered twice for one request. Load the page of the event again, or look at the event, and ask anew if it is to be delivered once more")
 	case force:
 		return huma.Error409Conflict("it is not on record where this event was delivered (see retention.attempts), or no route wanted it; name the destination that it is to go to")
 	}
@@ -195,6 +196,10 @@ func (a *api) replayMany(ctx context.Context, in *replayManyInput) (*answer[Repl
 		return nil, err
 	}
 	r.After, r.Audit = from.at, from.audit
+	if r.Force && !r.DryRun && r.DoneBefore.IsZero() { // a piece of which nobody knows the outcome is asked for again, and must deliver once
+		from.begun = cmp.Or(from.begun, r.Start.UnixMicro())
+		r.DoneBefore = time.UnixMicro(from.begun)
+	}
 	out := &answer[ReplayResult]{ReplayResult{GoneEvents: []GoneEvent{}, DryRun: r.DryRun}}
 	if err := a.pieces(ctx, &r, content, &out.Body); err != nil {
 		return nil, err
@@ -205,7 +210,7 @@ func (a *api) replayMany(ctx context.Context, in *replayManyInput) (*answer[Repl
 		}
 	}
 	if r.After != 0 {
-		out.Body.Cursor = cursor{r.After, r.Audit}.encode(tied)
+		out.Body.Cursor = cursor{r.After, r.Audit, from.begun}.encode(tied)
 	}
 	a.report(ctx, &r, &out.Body)
 	return out, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
 
 // endless always has more to replay.
@@ -43,6 +44,44 @@ func TestReplayOfUnknownOutcome(t *testing.T) {
 				t.Errorf("%s, force %t: %s", path, force, got)
 			}
 		}
+	}
+}
+
+// lostPiece carries out the second piece of a replay as the first one, and delivers what it began; but its answer is lost.
+type lostPiece struct {
+	*journaltest.Memory
+	rig    *rig
+	pieces int
+}
+
+func (l *lostPiece) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
+	done, err := l.Memory.Replay(ctx, r, limit)
+	if l.pieces++; l.pieces != 2 {
+		return done, err
+	}
+	for l.rig.finish(journal.Done, now.Add(time.Second)) > 0 {
+	}
+	return journal.Replayed{}, context.DeadlineExceeded
+}
+
+// A piece of a forced replay whose answer is lost is asked for again with the cursor of the one before, and delivers once.
+func TestReplayOfUnknownPiece(t *testing.T) {
+	r := newRig(t)
+	const events = 700
+	for i := range events {
+		r.accept(fmt.Sprint("done-", i), journal.Done)
+	}
+	r.records = &lostPiece{Memory: r.model, rig: r}
+	r.serve()
+	body := filtered(map[string]any{"source": "billing", "state": "done"}, "force", true)
+	first := r.post("/api/v1/replay", body, http.StatusOK)
+	if first["deliveries"] != 500.0 || first["cursor"] == nil {
+		t.Fatalf("up to the piece that is lost: %v", first)
+	}
+	body["cursor"] = first["cursor"]
+	rest := r.post("/api/v1/replay", body, http.StatusOK)
+	if rest["deliveries"] != 0.0 || rest["later"] != events-500.0 || rest["cursor"] != nil {
+		t.Errorf("the piece that is asked for again: %v", rest)
 	}
 }
 
@@ -79,7 +118,7 @@ func TestReplayOne(t *testing.T) {
 			t.Errorf("%s: %v", key, got)
 		}
 	}
-	if got := ask("done", map[string]any{"reason": "again", "force": true, "done_before": now}, http.StatusConflict); !strings.Contains(got["detail"].(string), "not delivered twice") {
+	if got := ask("done", map[string]any{"reason": "again", "force": true, "done_before": now.Add(-time.Second)}, http.StatusConflict); !strings.Contains(got["detail"].(string), "not delivered twice") {
 		t.Errorf("done since: %v", got)
 	}
 	if got := ask("done", map[string]any{"reason": "again", "force": true, "done_before": now.Add(time.Second)}, 200); got["forced"] != 1.0 {

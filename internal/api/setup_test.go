@@ -169,6 +169,14 @@ func (r *rig) accept(key string, state journal.State, edit ...func(*journal.Reco
 	if state == journal.Pending {
 		return e.ID
 	}
+	r.finish(state, now.Add(-time.Second))
+	return e.ID
+}
+
+// finish has what is due tried, beginning at that time, and returns how many deliveries that were.
+func (r *rig) finish(state journal.State, started time.Time) int {
+	r.Helper()
+	ctx := r.Context()
 	work, err := r.model.Take(ctx, now, now.Add(time.Minute), journal.Wanted{Deliveries: 10})
 	if err != nil {
 		r.Fatal(err)
@@ -177,13 +185,13 @@ func (r *rig) accept(key string, state journal.State, edit ...func(*journal.Reco
 		if state == journal.Processing {
 			continue
 		}
-		o := journal.Outcome{Held: w.Held, State: state, Status: 500, Error: "status 500", Started: now,
+		o := journal.Outcome{Held: w.Held, State: state, Status: 500, Error: "status 500", Started: started,
 			Duration: 1500 * time.Microsecond, Due: now.Add(time.Hour), Excerpt: []byte("oh\xff")}
 		if _, err := r.model.Finish(ctx, []journal.Outcome{o}); err != nil {
 			r.Fatal(err)
 		}
 	}
-	return e.ID
+	return len(work)
 }
 
 // request returns one from this machine.

@@ -19,10 +19,12 @@ import (
 // Refusal is why the API does not do or tell what a page asks for.
 type Refusal struct {
 	huma.ErrorModel
+	// Again says that nothing was done, and that the API asks to be asked again.
+	Again bool `json:"-"`
 }
 
 func refusal(status int, detail string) *Refusal {
-	return &Refusal{huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail}}
+	return &Refusal{ErrorModel: huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail}}
 }
 
 func (r *Refusal) Error() string {
@@ -72,6 +74,7 @@ func (d *dashboard) ask(ctx context.Context, method, path string, in, out any) e
 	noteAsOf(ctx, a.header.Get(api.AsOfHeader))
 	if a.status != http.StatusOK {
 		why := refusal(a.status, http.StatusText(a.status))
+		why.Again = a.header.Get("Retry-After") != ""
 		_ = json.Unmarshal(a.body.Bytes(), &why.ErrorModel) // what is no problem has a status all the same
 		return why
 	}

@@ -132,7 +132,7 @@ func (d *dashboard) replayed(r *http.Request, v *replayView, dry bool, err error
 		return nil, err
 	}
 	if why != nil {
-		v.Wrong, v.Unknown = why.Error(), why.Status == http.StatusServiceUnavailable && v.Force && !dry
+		v.Wrong, v.Unknown = why.Error(), why.Status == http.StatusServiceUnavailable && !why.Again && v.Force && !dry
 	}
 	v.Result.DryRun = dry
 	p := &page{Title: "Replay", Place: "/events", Data: v}

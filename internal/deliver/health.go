@@ -168,10 +168,13 @@ func (h *health) recovered(now time.Time) {
 	h.pause, h.cause = 0, ""
 }
 
-// doubt ends an illness that nothing confirms any more: the time of the next probe is long past, and there is nothing to try
-// here. Others may have tried everything, and know more. The next attempt tells: one sign makes the destination ill again,
-// and is spared like that of a probe.
-func (h *health) doubt(now time.Time) { h.enter(Recovering, now) }
+// doubt ends an illness that nothing confirms any more: the time of the next probe is long past, and nothing was tried here.
+// Others may have tried everything, and know more. The next attempt tells, which is alone: one sign makes the destination ill
+// again, and is spared like that of a probe.
+func (h *health) doubt(now time.Time) {
+	h.enter(Recovering, now)
+	h.limit = 1
+}
 
 // doubtIn returns how long a destination that is ill stays so while there is nothing to try.
 func (h *health) doubtIn(now time.Time) time.Duration { return h.until.Add(untried).Sub(now) }

@@ -233,7 +233,8 @@ func (q *sendQueue) idleIn(d time.Duration) {
 }
 
 // idled ends an illness that nothing here will: all that waited was delivered by other gateways, or is dead. Without an
-// attempt nobody would take it back, and it would be told, and explain other trouble, until the next event.
+// attempt nobody would take it back, and it would be told, and explain other trouble, until the next event. Of one that is
+// paused all waits, and nothing is to be tried.
 func (q *sendQueue) idled() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -242,7 +243,7 @@ func (q *sendQueue) idled() {
 		return
 	}
 	wait := h.doubtIn(now)
-	if wait <= 0 && q.underway+q.waiting.len > 0 {
+	if wait <= 0 && (q.underway+q.waiting.len > 0 || q.paused()) {
 		wait = untried
 	}
 	if wait > 0 {
@@ -307,7 +308,7 @@ func (q *sendQueue) follow(before State, now time.Time) {
 			"destination", q.name, "error", h.cause, "probe", h.until, "waiting", len(waiting))
 	case Recovering, Healthy:
 		if before == Ill && h.lived.Before(h.since) {
-			q.opt.Logger.Info("deliver: nothing is left to try at a destination that was ill; its next event tells how it is", "destination", q.name)
+			q.opt.Logger.Info("deliver: nothing was tried for a minute at a destination that was ill; the next attempt tells how it is", "destination", q.name)
 		} else if before == Ill {
 			q.opt.Logger.Info("deliver: a destination recovers", "destination", q.name)
 		}

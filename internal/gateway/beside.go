@@ -61,7 +61,7 @@ func OpenBeside(ctx context.Context, cfg *config.Config, o Options) (*Beside, er
 	if b.plan, err = newPlan(cfg, nil); err != nil {
 		return nil, err
 	}
-	if b.store, b.ids, err = openStore(ctx, b.plan.store, b.opt); err != nil {
+	if b.store, b.ids, err = openExisting(ctx, b.plan.store, b.opt); err != nil {
 		return nil, err
 	}
 	if err := b.openCells(ctx); err != nil {

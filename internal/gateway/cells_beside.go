@@ -32,7 +32,7 @@ func OpenCells(ctx context.Context, cfg *config.Config, o Options) (*CellsBeside
 		return nil, err
 	}
 	p.cell.over(o.Dial)
-	s, _, err := openStore(ctx, p.store, o)
+	s, _, err := openExisting(ctx, p.store, o)
 	if err != nil {
 		return nil, err
 	}

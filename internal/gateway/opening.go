@@ -69,10 +69,12 @@ var passing = []string{"57", "08", "53", "55P03", "40001", "40P01"}
 func (g *Gateway) earlyIngest(wired *wiring) http.Handler {
 	away := map[string]http.HandlerFunc{}
 	for _, s := range wired.plan.ingest.Sources {
-		status := s.Provider.Profile().Refusal(http.StatusServiceUnavailable, nil)
-		refused := g.tally.Counter(s.Name, "", tally.Rejected("store"))
-		away[s.Name] = func(w http.ResponseWriter, _ *http.Request) {
-			refused.Inc()
+		profile, refused := s.Provider.Profile(), g.tally.Counter(s.Name, "", tally.Rejected("store"))
+		status := profile.Refusal(http.StatusServiceUnavailable, nil)
+		away[s.Name] = func(w http.ResponseWriter, r *http.Request) {
+			if profile.Takes(r.Method) {
+				refused.Inc()
+			}
 			notOpenAs(w, status)
 		}
 	}

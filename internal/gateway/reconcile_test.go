@@ -4,20 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/tally"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -308,9 +312,32 @@ func TestRefusedIsTold(t *testing.T) {
 	}
 }
 
+// A question beside gateways makes no file, and changes no tables: those of gateways that run may be of an older version.
+func TestBesideMakesNoStore(t *testing.T) {
+	t.Parallel()
+	file := sqliteStore(t)
+	for _, store := range []config.Store{file, {Driver: config.Postgres, DSN: pgtest.DSN(t)}} {
+		for range 2 { // the first has made nothing
+			b, err := OpenBeside(t.Context(), configured(store, "http://127.0.0.1:1/"), Options{})
+			if err == nil {
+				b.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), "no gateway has run") && !errors.Is(err, hookonce.ErrSchemaMissing) {
+				t.Errorf("%s: %v", store.Driver, err)
+			}
+		}
+	}
+	if _, err := os.Stat(file.DSN); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("there is a file now: %v", err)
+	}
+}
+
 // What cannot be compared is refused with what to write.
 func TestBesideRefuses(t *testing.T) {
 	cfg := configured(sqliteStore(t), "http://127.0.0.1:1/")
+	if _, _, err := Migrate(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
 	b, err := OpenBeside(t.Context(), cfg, Options{})
 	if err != nil {
 		t.Fatal(err)

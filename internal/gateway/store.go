@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -69,6 +71,16 @@ func openStore(ctx context.Context, in storePlan, o Options) (*journalStore, *jo
 		return nil, nil, explain(in.Store, err)
 	}
 	return s, ids, nil
+}
+
+// openExisting opens a store for a question beside gateways, as it is: it makes no file, and changes no table of gateways that
+// run, which may be of an older version.
+func openExisting(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {
+	if _, err := os.Stat(in.DSN); o.Store == nil && in.Driver == config.SQLite && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s is not there: no gateway has run with this store yet; name another with --store or --config", in.Store)
+	}
+	in.migrate = false
+	return openStore(ctx, in, o)
 }
 
 func openSQLite(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {

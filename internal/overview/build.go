@@ -102,7 +102,7 @@ const cellMap = "cell_map"
 var (
 	oursReasons       = []string{"queue_full", "store", "timeout", "row_refused", "cell_away", "cell_refused", cellMap, "panic", "internal"}
 	unverifiedReasons = []string{"signature_missing", "signature_malformed", "signature_mismatch", "timestamp_missing", "timestamp_old", "timestamp_future", "unverified", "undecided"}
-	notTakenReasons   = []string{Unanswered, "address", "rate", "loop", "too_large", "headers_too_large"}
+	notTakenReasons   = []string{Unanswered, "address", "rate", "loop", "too_large", "headers_too_large", "slow", "truncated", "closing"}
 )
 
 func (c *counts) intake(source string, minutes, skip int) Intake {

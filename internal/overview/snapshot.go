@@ -121,10 +121,10 @@ type Intake struct {
 	Recovered  int64            `json:"recovered" doc:"Those that were stored from the list, or asked for again."`
 	Ours       int64            `json:"refused_by_us" doc:"Requests that were answered 503 for a fault of ours. In five_minutes those for cell_map count if there were some in the five minutes before as well."`
 	Unverified map[string]int64 `json:"unverified,omitempty" doc:"Requests that are not authentic, or of which that cannot be told (undecided), by reason."`
-	NotTaken   map[string]int64 `json:"not_taken,omitempty" doc:"Other requests that were not acknowledged, by reason: what is beyond the limits of the source (address, rate, too_large, headers_too_large), comes from a destination that leads back here (loop), or is stored and was not answered by the application of mode: sync (unanswered)."`
+	NotTaken   map[string]int64 `json:"not_taken,omitempty" doc:"Other requests that were not acknowledged, by reason: what is beyond the limits of the source (address, rate, too_large, headers_too_large), did not come whole (slow, truncated) or to a gateway that was stopping (closing), comes from a destination that leads back here (loop), or is stored and was not handled by the application of mode: sync in time (unanswered)."`
 }
 
-// Unanswered is why a request of mode: sync is refused that is stored: the application has not answered it.
+// Unanswered is why a request of mode: sync is refused that is stored: the application has not answered it in time, or could not handle it.
 const Unanswered = "unanswered"
 
 // Failed counts the requests that are not authentic.

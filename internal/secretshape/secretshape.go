@@ -93,18 +93,23 @@ func quoted(text string, _ []string, known spec.Spec) (Finding, bool) {
 	return Finding{}, false
 }
 
-var assigned = regexp.MustCompile(`^(?:export\s+|set\s+)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\s*[=:]\s*(\S.*)$`)
+var assigned = regexp.MustCompile(`^(?:export\s+|set\s+)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\s*([=:])\s*(\S.*)$`)
 
 func assignment(text string, _ []string, known spec.Spec) (Finding, bool) {
 	m := assigned.FindStringSubmatch(text)
-	if m == nil {
+	if m == nil || m[1] == ":" && isBasic(known) {
 		return Finding{}, false
 	}
-	core := m[1]
+	core := m[2]
 	if f, ok := quoted(core, nil, known); ok {
 		core = f.Core
 	}
 	return Finding{Assignment, "has the name of a variable in front of it, as in NAME=secret", "give what follows the =", !known.OwnSecret, core}, true
+}
+
+// isBasic reports whether the secret is user:password.
+func isBasic(known spec.Spec) bool {
+	return slices.ContainsFunc(known.Verify, func(v spec.Verify) bool { return v.Kind == spec.Basic })
 }
 
 var (

@@ -3,6 +3,7 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,8 +152,8 @@ func parseSize(s string) (int64, bool) {
 			break
 		}
 	}
-	n, err := strconv.ParseUint(s, 10, 32)
-	return int64(n) * factor, err == nil
+	n, err := strconv.ParseUint(s, 10, 63)
+	return int64(n) * factor, err == nil && int64(n) <= math.MaxInt64/factor
 }
 
 func showSize(n int64) string {

@@ -22,6 +22,7 @@ type upkeep struct {
 	*core
 	keep  atomic.Pointer[journal.Retention] // see Options.Retention
 	ahead bool                              // it was said that identifiers are ahead of the clock; of purge
+	stuck atomic.Bool                       // an old partition could not be dropped, so that what is past its retention stays
 }
 
 // purge purges in small steps, until Close begins.
@@ -51,7 +52,7 @@ func (u *upkeep) purge() {
 		case failed:
 		case more:
 			wait = purgeRest
-		case !busy:
+		case !busy && !u.stuck.Load():
 			u.metrics.cleaned(taskPurge, u.opt.Now())
 		}
 	}
@@ -125,6 +126,7 @@ func (u *upkeep) dropPartitions() {
 		for kind, rows := range d.Rows {
 			u.metrics.purged[kind].add(rows)
 		}
+		u.stuck.Store(err != nil || d.Busy)
 		switch {
 		case d.More:
 			wait = dropRest

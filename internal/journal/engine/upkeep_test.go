@@ -349,7 +349,8 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// There is nothing more to do when partitions could be made and nobody was in the way of dropping them.
+// There is nothing more to do when partitions could be made and nobody was in the way of dropping them. The purge, which alerts
+// go by, is not at its end either while old partitions stay.
 func TestPartitions_clean(t *testing.T) {
 	for name, disturb := range map[string]func(p *partitions, on bool){
 		"none can be made": func(p *partitions, on bool) {
@@ -373,6 +374,11 @@ func TestPartitions_clean(t *testing.T) {
 				before := clean(false)
 				if during := clean(true); before == 0 || during != before {
 					t.Errorf("clean at %v, %v before", during, before)
+				}
+				purged := lastCleanup(t, reg, "purge")
+				sleep(2 * time.Minute)
+				if stays := lastCleanup(t, reg, "purge") == purged; purged == 0 || stays != (name == "others are in the way") {
+					t.Errorf("the purge says that it stays as it was: %t", stays)
 				}
 				if after := clean(false); after <= before {
 					t.Errorf("nobody says that it is clean again")

@@ -155,4 +155,15 @@ var pickCases = []testCase{
 		c.pass(lease)
 		c.takeAll(w, "a", "b", "c", "in a group")
 	}},
+	{"the bytes of a call are used up in the order that is wanted, picked or not", func(c *suite) {
+		c.fresh(c.entry("a", to("a")), c.entry("b", to("b")), c.entry("c", to("c")))
+		w := wanted("a", "b", "c")
+		for i := range w.Destinations {
+			w.Destinations[i].Pick = i != 1
+		}
+		for _, key := range []string{"a", "b", "c"} {
+			w.Bytes = 1
+			c.takeAll(w, key)
+		}
+	}},
 }

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,21 +21,24 @@ const asideStep = 1000
 // by then.
 func (s *Store) DropPartitions(ctx context.Context, now time.Time, keep *journal.Retention) (journal.Dropped, error) {
 	d := journal.Dropped{Rows: map[journal.Kind]int64{}}
+	var failed error // of one kind, which is no reason not to try the other
 	for _, kind := range []journal.Kind{journal.KindBodies, journal.KindAttempts} {
 		all, err := s.droppable(ctx, s.pool, kind)
 		if err != nil {
-			return d, fmt.Errorf("journal/pg: reading the partitions of %s: %w", kind, err)
+			failed = errors.Join(failed, fmt.Errorf("journal/pg: reading the partitions of %s: %w", kind, err))
+			continue
 		}
 		if keep.Of(kind) == 0 || len(all) == 0 || all[0].end > journal.FirstID(now.Add(-keep.Of(kind))) {
 			continue
 		}
 		done, err := s.retire(ctx, kind, all[0], keep.Longer(kind), &d)
 		if err != nil {
-			return d, fmt.Errorf("journal/pg: dropping the partition %s: %w", all[0].name, err)
+			failed = errors.Join(failed, fmt.Errorf("journal/pg: dropping the partition %s: %w", all[0].name, err))
+			continue
 		}
 		d.More, d.Busy = d.More || done, d.Busy || !done
 	}
-	return d, nil
+	return d, failed
 }
 
 // retire puts aside what is needed of a partition, or drops it if that is nothing. It reports whether it came to

@@ -16,29 +16,48 @@ func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wan
 	if want.Deliveries <= 0 {
 		return nil, nil
 	}
-	var t *taking
-	err = s.retry(ctx, "taking work", func() (err error) {
-		if t, err = s.newTaking(ctx, now, lease, want); err == nil {
-			work, err = s.take(ctx, t)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
+	t := &taking{sql: &s.sql, now: now, lease: lease, want: want}
+	if want.Destinations == nil {
+		return s.takeOthers(ctx, t, nil)
 	}
+	others := false
 	for _, w := range want.Destinations {
-		if !w.Pick {
-			continue
+		var more []*journal.Work
+		switch {
+		case w.Pick:
+			more, err = s.pick(ctx, t, w, work)
+			s.pickTrouble(ctx, w.Destination, err)
+		case !others: // all of them at once, at the place of the first: what there is room for is used up in the order that is wanted
+			others = true
+			more, err = s.takeOthers(ctx, t, work)
 		}
-		picked, err := s.pick(ctx, t, w, work)
-		s.pickTrouble(ctx, w.Destination, err)
 		switch {
 		case err != nil && len(work) == 0:
 			return nil, err
 		case err != nil:
-			return work, nil // which is leased by now, and would be nobody's
+			return work, nil // which is leased by now, and would be nobody's; the next call meets the error again
 		}
-		work = append(work, picked...)
+		work = append(work, more...)
+	}
+	return work, nil
+}
+
+// takeOthers takes for the destinations for which it is not chosen what is taken, after this was taken for others.
+func (s *Store) takeOthers(ctx context.Context, t *taking, taken []*journal.Work) (work []*journal.Work, err error) {
+	err = s.retry(ctx, "taking work", func() error {
+		others, err := s.others(ctx, t.want)
+		if err != nil {
+			return err
+		}
+		all := t.of(taken, others...)
+		if all.total <= 0 {
+			return nil
+		}
+		work, err = s.take(ctx, all)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return work, nil
 }
@@ -59,7 +78,7 @@ func (s *Store) pickTrouble(ctx context.Context, destination string, err error) 
 // alone is tried again: what was taken before, for others, stays taken.
 func (s *Store) pick(ctx context.Context, t *taking, want journal.Want, taken []*journal.Work) (picked []*journal.Work, err error) {
 	err = s.retry(ctx, "picking work", func() error {
-		own := t.only(want, taken)
+		own := t.of(taken, want)
 		if own.total <= 0 {
 			return nil
 		}
@@ -118,37 +137,34 @@ type taking struct {
 	stale       []bool
 }
 
-// newTaking puts what is wanted into the arrays that the statements take.
-func (s *Store) newTaking(ctx context.Context, now, lease time.Time, want journal.Wanted) (*taking, error) {
-	t := &taking{sql: &s.sql, now: now, lease: lease, want: want, total: want.Deliveries, bytes: want.Bytes}
-	if want.Destinations == nil {
-		names, err := rows(ctx, s.pool, s.sql.targets, nil, pgx.RowTo[string])
-		for _, name := range names {
-			t.add(journal.Want{Destination: name, Deliveries: want.Deliveries})
-		}
-		return t, err
-	}
-	for _, w := range want.Destinations {
-		if !w.Pick {
-			t.add(w)
-		}
-	}
-	return t, nil
-}
-
-// only returns one for a single destination, after these deliveries were taken for others.
-func (t *taking) only(w journal.Want, taken []*journal.Work) *taking {
+// of returns one for these destinations, in the arrays that the statements take, after this was taken for others.
+func (t *taking) of(taken []*journal.Work, all ...journal.Want) *taking {
 	own := &taking{sql: t.sql, now: t.now, lease: t.lease, want: t.want, total: t.want.Deliveries, bytes: t.want.Bytes}
 	own.use(taken)
-	own.add(w)
+	for _, w := range all {
+		own.destination = append(own.destination, w.Destination)
+		own.deliveries = append(own.deliveries, int32(w.Deliveries))
+		own.weight = append(own.weight, w.Bytes)
+		own.stale = append(own.stale, w.Stale)
+	}
 	return own
 }
 
-func (t *taking) add(w journal.Want) {
-	t.destination = append(t.destination, w.Destination)
-	t.deliveries = append(t.deliveries, int32(w.Deliveries))
-	t.weight = append(t.weight, w.Bytes)
-	t.stale = append(t.stale, w.Stale)
+// others returns the destinations for which it is not chosen what is taken.
+func (s *Store) others(ctx context.Context, want journal.Wanted) (all []journal.Want, err error) {
+	if want.Destinations == nil {
+		names, err := rows(ctx, s.pool, s.sql.targets, nil, pgx.RowTo[string])
+		for _, name := range names {
+			all = append(all, journal.Want{Destination: name, Deliveries: want.Deliveries})
+		}
+		return all, err
+	}
+	for _, w := range want.Destinations {
+		if !w.Pick {
+			all = append(all, w)
+		}
+	}
+	return all, nil
 }
 
 // half returns half of n, rounded up.

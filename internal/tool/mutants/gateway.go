@@ -240,4 +240,17 @@ var gateway = []mutant{
 	{"slow-senders-hear-nothing", "a client that takes long to send its request never hears what came of it", "internal/idempotency/service.go",
 		`within(bodyTime, bodyTime+d)`, `within(bodyTime, d)`,
 		[]test{{"./internal/idempotency", "TestPatient"}}},
+	{"a-form-sent-twice", "operators: a forced replay that is sent twice delivers twice", "internal/journal/replay.go",
+		`!r.DoneBefore.IsZero() && !d.Ended.Before(r.DoneBefore):`, `false:`,
+		[]test{{"./internal/journal/journaltest", "TestMemory"}, {"./internal/dashboard", "TestReplayFormIsSentTwice"}}},
+	{"ill-with-nothing-to-try", "gateway: a destination of which nothing is left to try stays ill, and hides other trouble", "internal/deliver/sendqueue.go",
+		`	h.doubt(now)
+`, ``,
+		[]test{{"./internal/deliver", "TestBreakerEndsWithNothingToTry"}}},
+	{"a-lost-ring", "13. a gateway that was not told of a replay answers from memory that its event is done", "internal/journal/engine/notifier.go",
+		`				n.tell()
+				rest = notifyAgain
+`, `				rest = notifyAgain
+`,
+		[]test{{"./internal/journal/engine", "TestCache_forgetsWhatIsReplayed|TestNotifier_broken"}}},
 }
