@@ -366,6 +366,25 @@ func TestBreakerEndsWithNothingToTry(t *testing.T) {
 	})
 }
 
+// Of a destination that is paused all waits, and nothing is to be tried: that nothing is says nothing.
+func TestBreakerStaysWhilePaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		code := 503
+		s := newStandIn(t, guarded(), answers(&code))
+		s.bring(piece(1), piece(2), piece(3))
+		s.paused.Store(true)
+		<-time.After(10 * time.Minute)
+		if got := s.Destinations()[0]; got.State != deliver.Ill {
+			t.Errorf("while it is paused: %+v", got)
+		}
+		s.paused.Store(false)
+		<-time.After(2 * time.Minute)
+		if got := s.Destinations()[0]; got.State != deliver.Recovering || got.Limit != 1 {
+			t.Errorf("a minute after it was resumed, with nothing to try: %+v", got)
+		}
+	})
+}
+
 func TestBreakerOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app, code := nowhere, 503
