@@ -242,7 +242,7 @@ var gateway = []mutant{
 		[]test{{"./internal/idempotency", "TestPatient"}}},
 	{"a-form-sent-twice", "operators: a forced replay that is sent twice delivers twice", "internal/journal/replay.go",
 		`!r.DoneBefore.IsZero() && !d.Ended.Before(r.DoneBefore):`, `false:`,
-		[]test{{"./internal/journal/journaltest", "TestMemory"}, {"./internal/dashboard", "TestReplayFormIsSentTwice"}}},
+		[]test{{"./internal/journal/journaltest", "TestMemory"}}},
 	{"ill-with-nothing-to-try", "gateway: a destination of which nothing is left to try stays ill, and hides other trouble", "internal/deliver/sendqueue.go",
 		`	h.doubt(now)
 `, ``,
