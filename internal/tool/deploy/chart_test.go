@@ -261,6 +261,8 @@ func TestChartRefuses(t *testing.T) {
 		"a token":                   {`{config: {admin_tokens: [{name: a, token: a-fake-token-of-an-operator}]}}`, "config.admin_tokens[0].token: this is the secret itself"},
 		"a channel":                 {`{config: {alerts: {notify: [{name: a, url: "slack://hook:fake@webhook"}]}}}`, "config.alerts.notify[0].url: this is the secret itself"},
 		"a header":                  {`{config: {destinations: [{name: a, url: "http://a", headers: {Authorization: Bearer fake}}]}}`, "config.destinations[0].headers.Authorization: this is the secret itself"},
+		"a header that signs":       {`{config: {destinations: [{name: a, url: "http://a", headers: {X-Signature: fake}}]}}`, "config.destinations[0].headers.X-Signature: this is the secret itself"},
+		"a key to sign with":        {`{config: {destinations: [{name: a, url: "http://a", http_signature: {app-2026: whsec_fake}}]}}`, "config.destinations[0].http_signature.app-2026: this is the secret itself"},
 		"a heartbeat":               {`{config: {alerts: {heartbeat: "https://beats.example.com/fake"}}}`, "config.alerts.heartbeat: this is the secret itself"},
 		"a delay without an end":    {`{shutdownDelaySeconds: 60}`, "longer than shutdownDelaySeconds"},
 		"a monitor without a token": {`{serviceMonitor: {enabled: true}}`, "serviceMonitor.token"},
@@ -278,6 +280,12 @@ func TestChartRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A specification says what its sender's secrets are, and where a token stands: it has none itself.
+func TestChartTakesSpecifications(t *testing.T) {
+	mustRender(t, onPostgres, `{config: {sources: [{name: a, provider: custom, secrets: ["file:/run/secrets/hookonce/a"], to: "http://a",
+		spec: {secret: "the key that its page shows", handshakes: [{when: [{in: "query:token", token: true}]}], reconcile: {auth: {token: "an API key"}}}}]}}`)
 }
 
 func TestChartWithoutConfiguration(t *testing.T) {

@@ -61,15 +61,19 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* A ConfigMap is no place for a secret: whatever is called one is a reference. */}}
+{{/* A ConfigMap is no place for a secret: whatever is called one is a reference. A specification has none: it says what its sender's
+secrets are, and where a token stands. */}}
 {{- define "hookonce.references" -}}
 {{- $path := index . 0 }}{{ $value := index . 1 }}
 {{- if kindIs "map" $value }}
-{{- range $key, $inner := $value }}
+{{- range $key, $inner := omit $value "spec" }}
 {{- if has $key (list "secret" "secrets" "token" "app_secret" "app_secrets" "password" "heartbeat") }}{{ include "hookonce.reference" (list (printf "%s.%s" $path $key) $inner) }}{{ end }}
+{{- if and (eq $key "http_signature") (kindIs "map" $inner) }}
+{{- range $name, $text := $inner }}{{ include "hookonce.reference" (list (printf "%s.http_signature.%s" $path $name) $text) }}{{ end }}
+{{- end }}
 {{- if and (eq $key "headers") (kindIs "map" $inner) }}
 {{- range $name, $text := $inner }}
-{{- if regexMatch "(?i)auth|cookie|credential|key|pass|secret|session|token" $name }}{{ include "hookonce.reference" (list (printf "%s.headers.%s" $path $name) $text) }}{{ end }}
+{{- if regexMatch "(?i)auth|cookie|credential|key|pass|secret|session|signature|token" $name }}{{ include "hookonce.reference" (list (printf "%s.headers.%s" $path $name) $text) }}{{ end }}
 {{- end }}
 {{- end }}
 {{- include "hookonce.references" (list (printf "%s.%s" $path $key) $inner) }}
