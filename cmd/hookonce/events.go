@@ -550,6 +550,8 @@ func (r *replaying) many(w *env, c *cobra.Command, client *adminClient, filter a
 				return err
 			}
 			return &usageError{c.CommandPath(), errors.New("nothing was replayed; add --yes to do it")}
+		case r.force:
+			body.DoneBefore = counted.Begun // what was counted is delivered once, however often it is asked for
 		}
 	}
 	body.DryRun, body.Cursor = false, r.cursor
@@ -571,7 +573,11 @@ func goOn(body *api.ReplayMany, cursor string) string {
 	if !chosenAgain(body) {
 		return "run the same command again for the rest"
 	}
-	text := "the same command would deliver once more what it delivered by now; for the rest, and what the last request may have begun without an answer, add --cursor " + cursor
+	rest := "for the rest, and what the last request may have begun without an answer,"
+	if !body.DoneBefore.IsZero() {
+		rest = "for the rest, without what the last request may have begun without an answer and is done by now,"
+	}
+	text := "the same command would deliver once more what it delivered by now; " + rest + " add --cursor " + cursor
 	for _, bound := range []struct {
 		flag string
 		at   time.Time
@@ -589,8 +595,8 @@ func goOn(body *api.ReplayMany, cursor string) string {
 func replayAll(ctx, enough context.Context, w *env, client *adminClient, body api.ReplayMany) (*api.ReplayResult, error) {
 	all := &api.ReplayResult{GoneEvents: []api.GoneEvent{}, Cursor: body.Cursor}
 	begun := body.Cursor
-	// What was done by a request of which nobody knows the outcome would be done once more.
-	again := chosenAgain(&body) && !body.DryRun
+	// What was done by a request of which nobody knows the outcome would be done once more, by a gateway that does not leave it alone.
+	again := chosenAgain(&body) && !body.DryRun && body.DoneBefore.IsZero()
 	for tries := 0; ; {
 		if enough.Err() != nil {
 			return all, errors.New("the replay was interrupted")
@@ -614,6 +620,9 @@ func replayAll(ctx, enough context.Context, w *env, client *adminClient, body ap
 		all.Gone += part.Gone
 		all.GoneEvents = append(all.GoneEvents, part.GoneEvents...)
 		all.DryRun, all.Audit = part.DryRun, part.Audit
+		if all.Begun.IsZero() {
+			all.Begun = part.Begun
+		}
 		all.Cursor, body.Cursor = part.Cursor, part.Cursor
 		if body.Cursor == "" {
 			return all, nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
 )
@@ -106,7 +107,7 @@ func TestReplayToTheEnd(t *testing.T) {
 		answers []string // one after the other; an empty one is an error
 		flags   []string
 		status  int
-		asked   string // in a dry run or not, and with which cursor
+		asked   string // in a dry run or not, what is left alone that was done since, and with which cursor
 		said    []string
 		not     string
 	}{
@@ -116,7 +117,11 @@ func TestReplayToTheEnd(t *testing.T) {
 		"nothing done":           {answers: []string{counts + "}", ""}, status: exitFailure, asked: "true:,false:", said: []string{"out of order\n"}},
 		"it is busy":             {answers: []string{counts + "}", audit + `,"cursor":"b"}`, busy, audit + "}"}, asked: "true:,false:,false:b,false:b", said: []string{"4 deliveries begin again"}},
 		"it is busy, with force": {answers: []string{counts + "}", audit + `,"cursor":"b"}`, busy}, flags: []string{"--force"}, status: exitFailure, asked: "true:,false:,false:b", said: []string{"too long; the same command"}},
-		"busy at once":           {answers: []string{counts + "}", busy}, status: exitFailure, asked: "true:,false:", said: []string{"too long\n"}},
+		"it is busy, with force, and leaves alone what is done": {
+			answers: []string{counts + `,"begun":"2026-11-21T12:00:00Z"}`, audit + `,"cursor":"b"}`, busy, audit + "}"}, flags: []string{"--force"},
+			asked: "true:,false:2026-11-21T12:00:00Z,false:2026-11-21T12:00:00Zb,false:2026-11-21T12:00:00Zb", said: []string{"4 deliveries begin again"},
+		},
+		"busy at once": {answers: []string{counts + "}", busy}, status: exitFailure, asked: "true:,false:", said: []string{"too long\n"}},
 		// What is done by now would be chosen again.
 		"it fails, with force": {
 			answers: []string{counts + "}", audit + `,"cursor":"b"}`, ""}, flags: []string{"--force", "--since", "2h", "--until", "2026-11-21"}, status: exitFailure,
@@ -136,7 +141,11 @@ func TestReplayToTheEnd(t *testing.T) {
 				if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Filter.State != "dead" || body.Reason != "fixed" {
 					t.Errorf("it was asked %+v, %v", body, err)
 				}
-				asked = append(asked, fmt.Sprintf("%t:%s", body.DryRun, body.Cursor))
+				before := ""
+				if !body.DoneBefore.IsZero() {
+					before = body.DoneBefore.Format(time.RFC3339)
+				}
+				asked = append(asked, fmt.Sprintf("%t:%s%s", body.DryRun, before, body.Cursor))
 				answer := c.answers[min(len(asked), len(c.answers))-1]
 				switch answer {
 				case "":

@@ -18,6 +18,7 @@ const (
 	cursorVersion = 2
 	cursorSum     = 8
 	cursorSize    = 1 + 3*8 + cursorSum
+	cursorSize1   = 1 + 2*8 + cursorSum // of version 1, which has no begun: somebody may go on with one after an upgrade
 )
 
 // encode returns the cursor of the question that context describes.
@@ -45,15 +46,17 @@ func decode(text, context, location string) (c cursor, err error) {
 		return cursor{}, nil
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) != cursorSize || b[0] != cursorVersion {
+	if err != nil || len(b) == 0 || len(b) != map[byte]int{1: cursorSize1, cursorVersion: cursorSize}[b[0]] {
 		return cursor{}, invalid(location, "this is not a cursor; pass the one of the last answer as it is, or none", text)
 	}
-	numbers := b[:cursorSize-cursorSum]
+	numbers := b[:len(b)-cursorSum]
 	if string(sum(numbers, context)) != string(b[len(numbers):]) {
 		return cursor{}, invalid(location, "this cursor belongs to another filter; pass the same fields as before, or no cursor", text)
 	}
 	c.at = int64(binary.BigEndian.Uint64(numbers[1:]))
 	c.audit = int64(binary.BigEndian.Uint64(numbers[9:]))
-	c.begun = int64(binary.BigEndian.Uint64(numbers[17:]))
+	if b[0] > 1 {
+		c.begun = int64(binary.BigEndian.Uint64(numbers[17:]))
+	}
 	return c, nil
 }

@@ -46,6 +46,7 @@ type ReplayResult struct {
 	Gone       int         `json:"gone" doc:"How many events cannot be delivered again because their bodies were deleted."`
 	GoneEvents []GoneEvent `json:"gone_events" nullable:"false" doc:"Some of them."`
 	DryRun     bool        `json:"dry_run,omitempty"`
+	Begun      time.Time   `json:"begun,omitzero" doc:"When a request for many was taken, by the clock of this gateway. With that of a dry run as done_before, what was counted is delivered once, however often it is asked for."`
 	Audit      string      `json:"audit,omitempty" doc:"Number in the audit log."`
 	Cursor     string      `json:"cursor,omitempty" doc:"There is more: send the same request with it. Missing: this was all."`
 }
@@ -196,11 +197,13 @@ func (a *api) replayMany(ctx context.Context, in *replayManyInput) (*answer[Repl
 		return nil, err
 	}
 	r.After, r.Audit = from.at, from.audit
-	if r.Force && !r.DryRun && r.DoneBefore.IsZero() { // a piece of which nobody knows the outcome is asked for again, and must deliver once
-		from.begun = cmp.Or(from.begun, r.Start.UnixMicro())
-		r.DoneBefore = time.UnixMicro(from.begun)
+	if r.Force && !r.DryRun { // a piece of which nobody knows the outcome is asked for again, and must deliver once
+		if r.DoneBefore.IsZero() {
+			r.DoneBefore = time.UnixMicro(cmp.Or(from.begun, r.Start.UnixMicro()))
+		}
+		from.begun = r.DoneBefore.UnixMicro()
 	}
-	out := &answer[ReplayResult]{ReplayResult{GoneEvents: []GoneEvent{}, DryRun: r.DryRun}}
+	out := &answer[ReplayResult]{ReplayResult{GoneEvents: []GoneEvent{}, DryRun: r.DryRun, Begun: r.Start}}
 	if err := a.pieces(ctx, &r, content, &out.Body); err != nil {
 		return nil, err
 	}

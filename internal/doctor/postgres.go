@@ -100,7 +100,7 @@ func serverVersion(ctx context.Context, s *server) ([]Finding, error) {
 	if err == nil && n < oldest {
 		return one(bad("use PostgreSQL 13 or newer", "PostgreSQL %d.%d is older than what hookonce is tested with", n/10000, n%10000))
 	}
-	if err == nil && n < 140000 {
+	if err == nil && n < 140000 && s.serves {
 		return one(doubt("use PostgreSQL 14 or newer for a gateway", "PostgreSQL %d.%d can make no partitions as a gateway does: what is past its retention is deleted row by row", n/10000, n%10000))
 	}
 	return one(good("PostgreSQL %d.%d", n/10000, n%10000))

@@ -312,7 +312,7 @@ func TestRefusedIsTold(t *testing.T) {
 	}
 }
 
-// A question beside gateways makes no file, and changes no tables: those of gateways that run may be of an older version.
+// A question beside gateways makes no file, and no tables on Postgres: those of gateways that run may be of an older version.
 func TestBesideMakesNoStore(t *testing.T) {
 	t.Parallel()
 	file := sqliteStore(t)

@@ -73,8 +73,8 @@ func openStore(ctx context.Context, in storePlan, o Options) (*journalStore, *jo
 	return s, ids, nil
 }
 
-// openExisting opens a store for a question beside gateways, as it is: it makes no file, and changes no table of gateways that
-// run, which may be of an older version.
+// openExisting opens a store for a question beside gateways: it makes no file, and leaves tables on Postgres as they are, because
+// gateways of an older version may run on them. None runs on a file that can be opened.
 func openExisting(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {
 	if _, err := os.Stat(in.DSN); o.Store == nil && in.Driver == config.SQLite && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%s is not there: no gateway has run with this store yet; name another with --store or --config", in.Store)

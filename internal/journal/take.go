@@ -13,7 +13,8 @@ type Wanted struct {
 	// last may go beyond it. The store loads no others. Zero: no bound.
 	Bytes int64
 	// Destinations are those whose deliveries are taken, in the order in which they come to their turn
-	// when there are more than Deliveries. Nil: all of them.
+	// when there is more than Deliveries or Bytes have room for. A store may have those without Pick all come to it at the
+	// place of the first. Nil: all of them.
 	Destinations []Want
 }
 

@@ -216,9 +216,6 @@ func one(b *strings.Builder, n *alerting.Notification, dashboard string) {
 	put("Type", command(n.Action.Command, tame))
 	put("Where", line(n.Action.Place)) // from the configuration
 	put("Look", link(dashboard, name(n)))
-	if n.Transition == 0 { // it is on no record
-		return
-	}
 	put("On it", command("hookonce alerts ack "+name(n)+" --reason TEXT", tame))
 	if !alerting.Local(n.Rule) { // while one of those fires there is no store that would keep it
 		put("Not now", command("hookonce alerts silence "+name(n)+" --for 2h --reason TEXT", tame))

@@ -145,12 +145,8 @@ func fired(t *testing.T, rule string) alert.Alert {
 
 // notification returns what is told of an alert that began to fire an hour ago at most.
 func notification(a alert.Alert, state alerting.State) alerting.Notification {
-	transition := int64(3)
-	if slices.ContainsFunc(alert.Rules(), func(r alert.Rule) bool { return r.Name == a.Rule && r.Local }) {
-		transition = 0
-	}
 	n := alerting.Notification{
-		Key: a.Fingerprint() + "#3", Fingerprint: a.Fingerprint(), Transition: transition, Rule: a.Rule, Subject: a.Subject, Severity: a.Severity, State: state,
+		Key: a.Fingerprint() + "#3", Fingerprint: a.Fingerprint(), Transition: 3, Rule: a.Rule, Subject: a.Subject, Severity: a.Severity, State: state,
 		Headline: a.Headline, At: now, Fired: now.Add(-time.Minute), Since: a.Since, Count: a.Count, Sample: a.Sample, Action: a.Action, Gateway: "web-1",
 	}
 	if state != alerting.Firing {

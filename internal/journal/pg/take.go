@@ -1,6 +1,7 @@
 package pg
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -20,9 +21,10 @@ func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wan
 	if want.Destinations == nil {
 		return s.takeOthers(ctx, t, nil)
 	}
-	others := false
+	others, failed := false, error(nil)
 	for _, w := range want.Destinations {
 		var more []*journal.Work
+		var err error
 		switch {
 		case w.Pick:
 			more, err = s.pick(ctx, t, w, work)
@@ -30,16 +32,14 @@ func (s *Store) Take(ctx context.Context, now, lease time.Time, want journal.Wan
 		case !others: // all of them at once, at the place of the first: what there is room for is used up in the order that is wanted
 			others = true
 			more, err = s.takeOthers(ctx, t, work)
+			s.pickTrouble(ctx, "all that are well", err)
 		}
-		switch {
-		case err != nil && len(work) == 0:
-			return nil, err
-		case err != nil:
-			return work, nil // which is leased by now, and would be nobody's; the next call meets the error again
-		}
-		work = append(work, more...)
+		work, failed = append(work, more...), cmp.Or(failed, err) // what is wrong with one is no reason to leave others waiting
 	}
-	return work, nil
+	if len(work) > 0 {
+		return work, nil // which is leased by now, and would be nobody's
+	}
+	return nil, failed
 }
 
 // takeOthers takes for the destinations for which it is not chosen what is taken, after this was taken for others.

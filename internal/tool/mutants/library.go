@@ -130,7 +130,7 @@ var library = []mutant{
 	{"given-up-unbegun", "outbox: an effect is given up that nobody has begun", "relay/attempt.go",
 		`if l.last.Before(since) || e.EnqueuedAt.After(l.last) || l.excused[e.ID] {`, `if true || l.last.Before(since) {`,
 		[]test{{"./relay", "TestLostTakesGiveNothingUp"}}},
-	{"called-outside-and-send-again", "a client without a key is told to send again what has called another system", "idempotent.go",
+	{"called-outside-and-send-again", "Idempotency-Key: a client without a key is told to send again what has called another system", "idempotent.go",
 		`if res.problem != nil && pin.reached.Load() {`, `if false && pin.reached.Load() {`,
 		[]test{{".", "TestIdempotentUnknownCommitWithoutAKey"}}},
 	{"anybodys-certificate", "1. a certificate is taken from a host that is somebody else's", "provider/internal/scheme/aws_sns.go",
