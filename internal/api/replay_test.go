@@ -79,6 +79,7 @@ func TestReplayOfUnknownPiece(t *testing.T) {
 		t.Fatalf("up to the piece that is lost: %v", first)
 	}
 	body["cursor"] = first["cursor"]
+	r.later = time.Minute
 	rest := r.post("/api/v1/replay", body, http.StatusOK)
 	if rest["deliveries"] != 0.0 || rest["later"] != events-500.0 || rest["cursor"] != nil {
 		t.Errorf("the piece that is asked for again: %v", rest)
