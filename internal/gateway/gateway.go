@@ -257,14 +257,13 @@ func (g *Gateway) openLater(wired *wiring, cause error) {
 	g.serve(g.admin, admin)
 	g.serve(g.ingest, g.earlyIngest(wired))
 	ctx, cancel := context.WithCancel(context.Background())
-	telling := alerting.New(g.earlyAlerting(early))
-	telling.Start()
-	g.opening = opening{cancel, make(chan struct{}), telling}
+	g.opening = opening{cancel, make(chan struct{}), alerting.New(g.earlyAlerting(early))}
+	g.opening.alerting.Start()
 	go func() {
 		defer close(g.opening.done)
 		defer early.Close()
 		there := g.awaitStore(ctx, wired)
-		telling.Close() // one after the other has what is told
+		g.opening.alerting.Close() // one after the other has what is told
 		if !there {
 			return
 		}
