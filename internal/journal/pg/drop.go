@@ -12,14 +12,19 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
-// asideStep is how many events one transaction looks at that puts rows aside.
-const asideStep = 1000
+// asideStep is how many events one transaction looks at that puts rows aside, and asidePart how many one call does.
+const (
+	asideStep = 1000
+	asidePart = 100 * asideStep
+)
 
 // DropPartitions implements [journal.Partitioned]. Rows that are needed are moved to the table of what is kept, which all
 // statements look into. When a whole look at the partition has found none, the next one drops it, if
 // there is none still: a statement that looked for a row just before it was moved has found it in its old place
 // by then.
 func (s *Store) DropPartitions(ctx context.Context, now time.Time, keep *journal.Retention) (journal.Dropped, error) {
+	s.dropping.Lock()
+	defer s.dropping.Unlock()
 	d := journal.Dropped{Rows: map[journal.Kind]int64{}}
 	var failed error // of one kind, which is no reason not to try the other
 	for _, kind := range []journal.Kind{journal.KindBodies, journal.KindAttempts} {
@@ -41,12 +46,36 @@ func (s *Store) DropPartitions(ctx context.Context, now time.Time, keep *journal
 	return d, failed
 }
 
+// aside is a look at a whole partition that puts aside what is needed of it. It takes as many calls as there are parts, and
+// goes on from where it was also after one that failed.
+type aside struct {
+	partition string
+	longer    []string
+	after     int64 // what it has seen
+	moved     int   // rows, that it has put aside
+}
+
+// lookAt returns the look at a partition that is under way, or a new one.
+func (s *Store) lookAt(kind journal.Kind, p partition, longer []string) *aside {
+	look := s.looks[kind]
+	if look == nil || look.partition != p.name || !slices.Equal(look.longer, longer) {
+		look = &aside{partition: p.name, longer: longer, after: p.first - 1}
+		s.looks[kind] = look
+	}
+	return look
+}
+
 // retire puts aside what is needed of a partition, or drops it if that is nothing. It reports whether it came to
-// that: false means that others are in the way.
+// that, or to a part of it: false means that others are in the way.
 func (s *Store) retire(ctx context.Context, kind journal.Kind, p partition, longer []string, d *journal.Dropped) (done bool, err error) {
-	moved, busy, err := s.putAside(ctx, kind, p, longer)
-	if err != nil || busy || moved > 0 {
-		return moved > 0 && !busy, err
+	look := s.lookAt(kind, p, longer)
+	more, busy, err := s.putAside(ctx, kind, p, look)
+	if err != nil || busy || more {
+		return more, err
+	}
+	delete(s.looks, kind)
+	if look.moved > 0 {
+		return true, nil
 	}
 	if done, err = s.dropPartition(ctx, kind, p); done {
 		d.Rows[kind] += p.rows
@@ -55,23 +84,23 @@ func (s *Store) retire(ctx context.Context, kind journal.Kind, p partition, long
 	return done, err
 }
 
-// putAside moves what is needed of a partition, and returns how many rows that were.
-func (s *Store) putAside(ctx context.Context, kind journal.Kind, p partition, longer []string) (moved int, busy bool, err error) {
+// putAside moves what is needed of the next part of a partition. It reports whether there is more of it.
+func (s *Store) putAside(ctx context.Context, kind journal.Kind, p partition, look *aside) (more, busy bool, err error) {
 	ids := `SELECT event_id FROM {{.}}deliveries`
-	if len(longer) > 0 {
+	if len(look.longer) > 0 {
 		ids = `SELECT event_id FROM ` + s.table(p.name)
 	}
-	look := s.in(lookSQL(ids + ` WHERE event_id > $1 AND event_id < $2`))
-	for after := p.first - 1; ; {
-		seen := 0
+	sql := s.in(lookSQL(ids + ` WHERE event_id > $1 AND event_id < $2`))
+	for part := 0; part < asidePart; part += asideStep {
+		seen, after, moved := 0, look.after, 0
 		busy, err = s.upkeep(ctx, func(tx pgx.Tx) error {
 			var needed []int64
 			var f journal.Found
 			var received *time.Time // which the partition says as well
-			err := each(ctx, tx, look, []any{after, p.end, asideStep}, []any{&f.ID, &f.Source, &f.Open, &received}, func() error {
+			err := each(ctx, tx, sql, []any{look.after, p.end, asideStep}, []any{&f.ID, &f.Source, &f.Open, &received}, func() error {
 				seen++
 				after = f.ID
-				if f.Open || slices.Contains(longer, f.Source) {
+				if f.Open || slices.Contains(look.longer, f.Source) {
 					needed = append(needed, f.ID)
 				}
 				return nil
@@ -79,14 +108,18 @@ func (s *Store) putAside(ctx context.Context, kind journal.Kind, p partition, lo
 			if err != nil {
 				return err
 			}
-			n, err := s.move(ctx, tx, kind, p, needed)
-			moved += n
+			moved, err = s.move(ctx, tx, kind, p, needed)
 			return err
 		})
-		if err != nil || busy || seen < asideStep {
-			return moved, busy, err
+		if err != nil || busy {
+			return false, busy, err
+		}
+		look.after, look.moved = after, look.moved+moved
+		if seen < asideStep {
+			return false, false, nil
 		}
 	}
+	return true, false, nil
 }
 
 // moveSQL moves rows in one snapshot, so that every other one finds them in one of the two places.

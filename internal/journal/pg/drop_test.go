@@ -108,6 +108,61 @@ func TestNeededRowsOutliveTheirPartition(t *testing.T) {
 	}
 }
 
+// A look through a large partition, of which a source keeps rows for longer, takes many calls, each of which goes on from where
+// the one before has ended or failed. Rows of other kinds do not wait for its end.
+func TestLookThroughLargePartition(t *testing.T) {
+	c := newCalendar(t)
+	c.ensurePartitions()
+	c.keep.Sources = map[string]journal.Period{"archive": {}}
+	first := c.done("archive", "first")
+	c.exec(`INSERT INTO hookonce.bodies SELECT $1::bigint + n, '', '' FROM generate_series(1, 250000) n`, journal.FirstID(c.now.Add(time.Hour)))
+	c.now = c.now.Add(2 * time.Hour)
+	last := c.done("archive", "last")
+	c.now = noon.Add(8 * day)
+	call := func() {
+		c.Helper()
+		d, err := c.store.DropPartitions(c.Context(), c.now, &c.keep)
+		if _, dropped := d.Rows[journal.KindBodies]; err != nil || !d.More || d.Busy || dropped {
+			c.Fatalf("Drop = %+v, %v", d, err)
+		}
+	}
+	for range 2 { // more than half of it
+		call()
+		if c.in("bodies", first.ID) != "kept_bodies" || c.in("bodies", last.ID) != "bodies_20260314" {
+			t.Fatal("the look is at its end already, or has not begun: this tests nothing")
+		}
+	}
+	if slices.Contains(c.partitions("attempts"), "attempts_20260314") {
+		t.Error("the other kind waits")
+	}
+	tx, err := c.connect().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended('"hookonce".bodies', 0))`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // it ends before its own patience does
+	defer cancel()
+	if d, err := c.store.DropPartitions(ctx, c.now, &c.keep); err == nil || d.More {
+		t.Fatalf("Drop = %+v, %v", d, err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if call(); c.in("bodies", last.ID) != "kept_bodies" {
+		t.Error("what was seen is looked at again")
+	}
+	if calls := c.drop(); calls != 4 || slices.Contains(c.partitions("bodies"), "bodies_20260314") { // another look, and nothing
+		t.Errorf("after %d calls there are %v", calls, c.partitions("bodies"))
+	}
+	for _, e := range []*journal.Record{first, last} {
+		if h, err := c.store.History(t.Context(), e.ID); err != nil || !h.HasBody || len(h.Attempts) != 1 {
+			t.Errorf("%s: %+v, %v", e.Key, h, err)
+		}
+	}
+}
+
 // A source with a shorter period does not wait for the partition.
 func TestShorterPeriodsInPartitions(t *testing.T) {
 	c := newCalendar(t)

@@ -76,8 +76,9 @@ func TestDropLooksAgain(t *testing.T) {
 	if err != nil || len(all) != 4 {
 		t.Fatal(all, err)
 	}
-	if moved, busy, err := s.putAside(t.Context(), journal.KindBodies, all[0], nil); err != nil || busy || moved != 0 {
-		t.Fatalf("putAside = %d, %v, %v", moved, busy, err)
+	look := s.lookAt(journal.KindBodies, all[0], nil)
+	if more, busy, err := s.putAside(t.Context(), journal.KindBodies, all[0], look); err != nil || busy || more || look.moved != 0 {
+		t.Fatalf("putAside = %v, %v, %v of %+v", more, busy, err, look)
 	}
 	late := &journal.Record{ID: journal.NewIDs(1, 0).Next(now), Event: &journal.Event{
 		Source: "billing", Key: "evt_1", Body: []byte("x"),

@@ -45,18 +45,20 @@ const defaultConns = 8
 // Store is a [journal.Store] in PostgreSQL. It is safe for concurrent use, also by several Stores in
 // several processes on one database.
 type Store struct {
-	pool    *pgxpool.Pool
-	sql     statements
-	prefix  string // of the tables
-	channel string // where processes notify each other
-	log     *slog.Logger
-	picking sync.Map // by destination: why its work could not be picked, while it cannot
-	writer  int
-	divided bool          // bodies and attempts are in partitions, which they are not on YugabyteDB
-	attach  time.Duration // see maxAttach
-	crowded sync.Map      // by kind: when a default partition was too large to attach another one beside it
-	turn    chan struct{} // to change alerts: one at a time
-	fence   atomic.Pointer[fencedStatements]
+	pool     *pgxpool.Pool
+	sql      statements
+	prefix   string // of the tables
+	channel  string // where processes notify each other
+	log      *slog.Logger
+	picking  sync.Map // by destination: why its work could not be picked, while it cannot
+	writer   int
+	divided  bool          // bodies and attempts are in partitions, which they are not on YugabyteDB
+	attach   time.Duration // see maxAttach
+	crowded  sync.Map      // by kind: when a default partition was too large to attach another one beside it
+	dropping sync.Mutex    // over looks: a partition of each kind at a time
+	looks    map[journal.Kind]*aside
+	turn     chan struct{} // to change alerts: one at a time
+	fence    atomic.Pointer[fencedStatements]
 	// oneSnapshot is set where transactions have one snapshot for all that they do, unless they are begun as others.
 	oneSnapshot atomic.Bool
 	identity    known
@@ -93,7 +95,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 
 func newStore(pool *pgxpool.Pool, prefix string, o Options) *Store {
 	s := &Store{pool: pool, sql: newStatements(prefix), prefix: prefix,
-		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, attach: maxAttach, turn: make(chan struct{}, 1), unwaited: new(atomic.Int64)}
+		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, attach: maxAttach, looks: map[journal.Kind]*aside{}, turn: make(chan struct{}, 1), unwaited: new(atomic.Int64)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
