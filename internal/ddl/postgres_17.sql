@@ -1,8 +1,8 @@
 -- An ordering group is of one source: two of them can give their objects the same names. What is open gets the name that programs
 -- of this version give, source/resource, and its groups are looked at once. The tables are locked in the order in which statements
--- use them.
+-- use them, and in a mode that row locks do not come beside: whoever holds one would wait for this, and this for him.
 {{- if not .Yugabyte}}
-LOCK TABLE {{.}}deliveries, {{.}}lanes IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE {{.}}deliveries, {{.}}lanes IN EXCLUSIVE MODE;
 {{- end}}
 UPDATE {{.}}deliveries d SET resource = e.source || '/' || d.resource FROM {{.}}events e WHERE e.id = d.event_id AND d.resource IS NOT NULL;
 DELETE FROM {{.}}lanes;
