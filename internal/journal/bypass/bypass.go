@@ -34,9 +34,10 @@ type Options struct {
 	// be left to be done for them in both cases: what failed may be stored all the same.
 	Recorded func(events int)
 
-	MaxEvents int   // that are remembered at once
-	MaxBytes  int64 // of their headers and bodies
-	MaxBatch  int   // that are recorded in one transaction
+	Timeout   time.Duration // of a call of the store
+	MaxEvents int           // that are remembered at once
+	MaxBytes  int64         // of their headers and bodies
+	MaxBatch  int           // that are recorded in one transaction
 	Lease     time.Duration
 	IDs       *journal.IDs
 	Now       func() time.Time
@@ -52,14 +53,22 @@ type Bypass struct {
 
 // New returns a bypass. Nothing is recorded until [Bypass.Record] is called.
 func New(opt Options) *Bypass {
-	return &Bypass{opt: opt, passages: newPassages(opt.MaxEvents, opt.MaxBytes)}
+	return &Bypass{opt: opt, passages: newPassages(opt.MaxEvents, opt.MaxBytes, lateness*opt.Timeout)}
 }
 
 // attempts is how many attempts of one call of Deliver are under way at once.
 const attempts = 8
 
-// errUnderway says that somebody else is delivering an event.
-var errUnderway = fmt.Errorf("%w: and the event is being delivered already", journal.ErrUnavailable)
+// lateness is for how many timeouts of a call it is remembered what is on record: one in which a call that had begun before may be
+// answered, and one for what follows from the answer.
+const lateness = 2
+
+var (
+	// errUnderway says that somebody else is delivering an event.
+	errUnderway = fmt.Errorf("%w: and the event is being delivered already", journal.ErrUnavailable)
+	// errRecorded says that an event went past the store before, and is on record.
+	errRecorded = fmt.Errorf("%w: and the event is on record already", journal.ErrUnavailable)
+)
 
 // Deliver delivers events past the store. Each has a key of its own and a destination at least.
 //
@@ -68,8 +77,8 @@ var errUnderway = fmt.Errorf("%w: and the event is being delivered already", jou
 // all the same is remembered, and not delivered again. There is a bound on what is remembered, and beyond it
 // nothing is delivered.
 //
-// What was delivered is recorded as soon as the store is back, and until then this process takes copies of
-// it for copies and hands out no other work for its key. Other processes on the store know nothing of it, and
+// What was delivered is recorded as soon as the store is back. Until then this process takes copies of it for
+// copies, and hands out no other work for its key; see [Bypass.Has]. Other processes on the store know nothing of it, and
 // if this one dies before, nobody does: then a copy is new.
 func (b *Bypass) Deliver(ctx context.Context, events []*journal.Event, attempt journal.Attempter) ([]journal.Result, error) {
 	results := make([]journal.Result, len(events))
@@ -150,8 +159,12 @@ func (b *Bypass) Known(source string, keys []string) map[string]journal.Known {
 	return b.passages.known(source, keys)
 }
 
-// Has reports whether an event is being delivered past the store, or was and is not on record. It does not block.
-func (b *Bypass) Has(source, key string) bool { return b.passages.has(source, key) }
+// Has reports whether work that was leased to this process may be delivered past the store: the event is on that way, or was and
+// is not on record, or this destination has taken it so and the lease may be of a time before that was on record, because calls
+// of the store that had begun by then may still be answered. It does not block.
+func (b *Bypass) Has(source, key, destination string) bool {
+	return b.passages.has(source, key, destination)
+}
 
 // Unrecorded returns how many events were delivered past the store, or are being so, and are on no record.
-func (b *Bypass) Unrecorded() int { return int(b.passages.count.Load()) }
+func (b *Bypass) Unrecorded() int { return b.passages.unrecorded() }

@@ -49,6 +49,8 @@ func (s *store) RecordBypassed(_ context.Context, outcomes []journal.Outcome) er
 	return nil
 }
 
+const timeout = 10 * time.Second // of a call of the store
+
 // poller keeps what it is told: how many events are recorded.
 type poller struct {
 	mu   sync.Mutex
@@ -71,12 +73,12 @@ func (p *poller) all() []int {
 func passing(s *store, maxEvents int) (*bypass.Bypass, *poller) {
 	told := &poller{}
 	return bypass.New(bypass.Options{
-		Store:     s,
-		Call:      func(_ int, do func(context.Context) error) error { return do(context.Background()) },
-		InFlight:  inflight.New(inflight.Options{MaxDeliveries: 8, MaxBytes: 1 << 20, MaxBatch: 8, Now: time.Now}, func() {}),
-		Done:      func(*journal.Event) (journal.Result, bool) { return journal.Result{}, false },
-		Recorded:  told.recorded,
-		MaxEvents: maxEvents, MaxBytes: 1 << 20, MaxBatch: 8, Lease: time.Minute,
+		Store:    s,
+		Call:     func(_ int, do func(context.Context) error) error { return do(context.Background()) },
+		InFlight: inflight.New(inflight.Options{MaxDeliveries: 8, MaxBytes: 1 << 20, MaxBatch: 8, Now: time.Now}, func() {}),
+		Done:     func(*journal.Event) (journal.Result, bool) { return journal.Result{}, false },
+		Recorded: told.recorded,
+		Timeout:  timeout, MaxEvents: maxEvents, MaxBytes: 1 << 20, MaxBatch: 8, Lease: time.Minute,
 		IDs: journal.NewIDs(1, 0), Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}), told
 }
@@ -128,7 +130,7 @@ func TestDeliveredEventsAreRemembered(t *testing.T) {
 	if _, err := b.Deliver(t.Context(), []*journal.Event{e}, takes("crm")); !errors.Is(err, journal.ErrUnavailable) {
 		t.Fatalf("one of two destinations refused: %v", err)
 	}
-	if _, _, err := b.Lookup(e); !errors.Is(err, journal.ErrUnavailable) || !b.Has("stripe", "evt_1") {
+	if _, _, err := b.Lookup(e); !errors.Is(err, journal.ErrUnavailable) || !b.Has("stripe", "evt_1", "crm") {
 		t.Errorf("an event that one destination has is neither new nor done: %v", err)
 	}
 	var again []string
@@ -149,7 +151,45 @@ func TestDeliveredEventsAreRemembered(t *testing.T) {
 		t.Error("it was forgotten while the store is away")
 	}
 	s.away = false
-	if b.RecordRest(); b.Unrecorded() != 0 || len(s.bypassed) != 2 || b.Has("stripe", "evt_1") {
+	if b.RecordRest(); b.Unrecorded() != 0 || len(s.bypassed) != 2 {
 		t.Errorf("%d unrecorded, recorded %v", b.Unrecorded(), s.bypassed)
 	}
+}
+
+// What is on record is the store's to answer for, but for work that may have been leased before: of that nothing is handed out
+// which a destination has taken, and nothing goes past the store once more, as long as the answer to a call may take. It has a
+// place among what is remembered until then.
+func TestRecordedIsRememberedForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{}
+		b, _ := passing(s, 1)
+		e := event("evt_1", "app", "crm")
+		if _, err := b.Deliver(t.Context(), []*journal.Event{e}, takes("crm")); !errors.Is(err, journal.ErrUnavailable) {
+			t.Fatalf("one of two destinations refused: %v", err)
+		}
+		b.RecordRest()
+		if _, known, err := b.Lookup(e); known || err != nil || b.Known("stripe", []string{"evt_1"})["evt_1"].ID != 0 || b.Unrecorded() != 0 {
+			t.Errorf("what is on record is answered for: %v, %v, %d unrecorded", known, err, b.Unrecorded())
+		}
+		time.Sleep(timeout + time.Second) // of the bubble: the answer came, and took its time to be worked on
+		if !b.Has("stripe", "evt_1", "app") || b.Has("stripe", "evt_1", "crm") || b.Has("stripe", "evt_2", "app") {
+			t.Error("work is held back of what a destination has not taken, or handed out of what it has")
+		}
+		for _, key := range []string{"evt_1", "evt_2"} {
+			if _, err := b.Deliver(t.Context(), []*journal.Event{event(key, "app")}, func(context.Context, *journal.Work) journal.Outcome {
+				t.Errorf("%s was delivered", key)
+				return journal.Outcome{}
+			}); err == nil {
+				t.Errorf("%s went past the store", key)
+			}
+		}
+		time.Sleep(timeout)
+		synctest.Wait()
+		if b.Has("stripe", "evt_1", "app") {
+			t.Error("it is held back for ever")
+		}
+		if _, err := b.Deliver(t.Context(), []*journal.Event{event("evt_2", "app")}, takes("")); err != nil {
+			t.Errorf("there is no room for another one: %v", err)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -71,20 +72,26 @@ func (p *passage) duplicate(e *journal.Event) journal.Result {
 	return res
 }
 
-// passages are the events that were delivered past the store and are not on record yet.
+// passages are the events that were delivered past the store and are not on record yet, and what is remembered of those that came
+// on record lately.
 type passages struct {
 	maxEvents int
 	maxBytes  int64
+	late      time.Duration // for how long it is remembered, see recorded
 	wake      chan struct{} // receives when there is something to record
-	count     atomic.Int64  // of what is in of: usually none, which costs nothing to know
+	count     atomic.Int64  // of what is in of and in taken: usually none, which costs nothing to know
 
 	mu    sync.Mutex
 	of    map[hookonce.Ref]*passage
+	taken map[hookonce.Ref][]string // of what is on record: the destinations that have taken it
 	bytes int64
 }
 
-func newPassages(maxEvents int, maxBytes int64) *passages {
-	return &passages{maxEvents: maxEvents, maxBytes: maxBytes, wake: make(chan struct{}, 1), of: map[hookonce.Ref]*passage{}}
+func newPassages(maxEvents int, maxBytes int64, late time.Duration) *passages {
+	return &passages{
+		maxEvents: maxEvents, maxBytes: maxBytes, late: late, wake: make(chan struct{}, 1),
+		of: map[hookonce.Ref]*passage{}, taken: map[hookonce.Ref][]string{},
+	}
 }
 
 // begin returns the passage of an event, under this identifier if it is new. It is the caller's until end. A nil
@@ -94,6 +101,8 @@ func (s *passages) begin(e *journal.Event, id int64) (*passage, journal.Result, 
 	defer s.mu.Unlock()
 	key := e.Ref()
 	switch p := s.of[key]; {
+	case s.taken[key] != nil:
+		return nil, journal.Result{}, errRecorded
 	case p == nil:
 	case p.complete():
 		return nil, p.duplicate(e), nil
@@ -106,13 +115,13 @@ func (s *passages) begin(e *journal.Event, id int64) (*passage, journal.Result, 
 		return p, journal.Result{Status: journal.Unprotected, ID: p.id}, nil
 	}
 	weight := e.Size()
-	if len(s.of) >= s.maxEvents || s.bytes+weight > s.maxBytes {
+	if len(s.of)+len(s.taken) >= s.maxEvents || s.bytes+weight > s.maxBytes {
 		return nil, journal.Result{}, fmt.Errorf("%w: of events that were delivered past the store", journal.ErrFull)
 	}
 	p := &passage{event: e, id: id, underway: true, done: map[string]journal.Outcome{}}
 	s.of[key] = p
 	s.bytes += weight
-	s.count.Add(1)
+	s.counted()
 	return p, journal.Result{Status: journal.Unprotected, ID: id}, nil
 }
 
@@ -122,6 +131,7 @@ func (s *passages) end(p *passage) {
 	defer s.mu.Unlock()
 	if p.underway = false; len(p.outcomes()) == 0 {
 		s.forget(p)
+		s.counted()
 		return
 	}
 	select {
@@ -147,14 +157,16 @@ func (s *passages) lookup(e *journal.Event) (res journal.Result, known bool, err
 	return journal.Result{}, false, errUnderway
 }
 
-// has reports whether an event is being delivered past the store, or was and is not on record.
-func (s *passages) has(source, key string) bool {
+// has reports whether an event is being delivered past the store, or was and is not on record, or a destination of one that came
+// on record lately has taken it.
+func (s *passages) has(source, key, destination string) bool {
 	if s.count.Load() == 0 || key == "" {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.of[hookonce.Ref{Source: source, Key: key}] != nil
+	ref := hookonce.Ref{Source: source, Key: key}
+	return s.of[ref] != nil || slices.Contains(s.taken[ref], destination)
 }
 
 // known says which keys of a source are those of passages that have ended and are to be recorded.
@@ -195,20 +207,50 @@ func (s *passages) batch(limit int) (batch []*passage) {
 	return batch
 }
 
-// recorded forgets passages that are on record, or gives them back.
+// recorded forgets passages that are on record, or gives them back. What their destinations have taken is remembered for a while:
+// a call that leased it to this process before may be answered only now, because its answer was lost and sent again.
 func (s *passages) recorded(batch []*passage, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var keys []hookonce.Ref
 	for _, p := range batch {
 		if p.recording = false; ok {
 			s.forget(p)
+			key := p.event.Ref()
+			for _, o := range p.outcomes() {
+				s.taken[key] = append(s.taken[key], o.Destination)
+			}
+			keys = append(keys, key)
 		}
+	}
+	s.counted()
+	if ok {
+		time.AfterFunc(s.late, func() { s.lapse(keys) })
 	}
 }
 
-// forget removes a passage. The caller holds the mutex.
+// lapse forgets what is on record.
+func (s *passages) lapse(keys []hookonce.Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		delete(s.taken, key)
+	}
+	s.counted()
+}
+
+// unrecorded returns how many are not on record.
+func (s *passages) unrecorded() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.of)
+}
+
+// forget removes a passage. The caller holds the mutex, and calls counted.
 func (s *passages) forget(p *passage) {
 	delete(s.of, p.event.Ref())
 	s.bytes -= p.event.Size()
-	s.count.Add(-1)
 }
+
+// counted follows a change of what is remembered. The caller holds the mutex.
+func (s *passages) counted() { s.count.Store(int64(len(s.of) + len(s.taken))) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,6 +132,56 @@ func TestBypass_lateCommit(t *testing.T) {
 			t.Errorf("open %+v, attempts %+v", open, r.store.Attempts())
 		}
 	})
+}
+
+// The answer to a call that leased an event to this process may come when the event went past the store and is on record: it is not
+// delivered again.
+func TestBypass_lateAnswer(t *testing.T) {
+	for name, lease := range map[string]func(r *rig, late *atomic.Bool){
+		"to the commit": func(r *rig, late *atomic.Bool) {
+			late.Store(true)
+			ctx, cancel := context.WithTimeout(context.Background(), 2500*time.Millisecond)
+			defer cancel()
+			if _, err := r.Accept(ctx, []*journal.Event{entry("a")}); !journal.IsOutage(err) {
+				r.t.Fatalf("Accept: %v", err)
+			}
+		},
+		"to a look for work": func(r *rig, late *atomic.Bool) {
+			r.fault.Fail(journaltest.OpAccept, 1, journaltest.Persisted)
+			if got := r.accept(entry("a")); !journal.IsOutage(got.err) {
+				r.t.Fatalf("Accept: %v", got.err)
+			}
+			late.Store(true)
+			sleep(11 * time.Second) // the lease of the commit is over, and the next one is asked for
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &lateStore{Memory: journaltest.NewMemory(), persisted: make(chan struct{}, 1), answer: make(chan struct{})}
+				r := startOn(t, s.Memory, s, 0, engine.Options{DoneKeys: journaltest.NoDoneKeys})
+				lease(r, &s.late)
+				select {
+				case <-s.persisted:
+				case <-time.After(time.Second):
+					t.Fatal("the store was not asked")
+				}
+				s.late.Store(false)
+				r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
+				synctest.Wait()
+				if n := len(r.store.Attempts()); n != 1 || len(r.store.Deliveries()) != 0 {
+					t.Fatalf("before the answer: %d attempts on record, open %+v", n, r.store.Deliveries())
+				}
+				sleep(3 * time.Second)
+				s.answer <- struct{}{}
+				r.idle()
+				sleep(time.Minute)
+				r.idle()
+				if n := len(r.store.Attempts()); n != 1 || r.store.Events() != 1 || r.Tracked() != 0 {
+					t.Errorf("%d attempts at %d events on record, and %d tracked", n, r.store.Events(), r.Tracked())
+				}
+			})
+		})
+	}
 }
 
 // What did not go past the store after all is delivered half a minute later, however long the leases are, or a second later, however
@@ -272,7 +323,7 @@ func TestBypass_bounds(t *testing.T) {
 			t.Errorf("Bypass: %+v, delivered %d times", got, a.count("c to app"))
 		}
 		r.up()
-		sleep(10 * time.Second)
+		sleep(30 * time.Second) // in which they come on record, and no call is answered any more that had begun before
 		r.want(r.bypass(a, entry("c")), journal.Unprotected)
 	})
 }

@@ -273,6 +273,14 @@ func (s *lateStore) Accept(ctx context.Context, batch []*journal.Record, now, le
 	return s.Memory.Accept(ctx, batch, now, lease)
 }
 
+func (s *lateStore) Take(ctx context.Context, now, lease time.Time, want journal.Wanted) ([]*journal.Work, error) {
+	work, err := s.Memory.Take(ctx, now, lease, want)
+	if len(work) > 0 {
+		s.wait()
+	}
+	return work, err
+}
+
 func (s *lateStore) Finish(ctx context.Context, outcomes []journal.Outcome) ([]bool, error) {
 	defer s.wait()
 	return s.Memory.Finish(ctx, outcomes)

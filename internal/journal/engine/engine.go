@@ -117,7 +117,7 @@ func (e *Engine) newBypass() *bypass.Bypass {
 			e.metrics.reconciled.Add(float64(events))
 			e.schedule.note(e.opt.Now()) // what is left to be done
 		},
-		MaxEvents: e.opt.QueueEntries, MaxBytes: e.opt.QueueBytes, MaxBatch: e.opt.MaxBatch,
+		Timeout: e.opt.Timeout, MaxEvents: e.opt.QueueEntries, MaxBytes: e.opt.QueueBytes, MaxBatch: e.opt.MaxBatch,
 		Lease: e.opt.Lease, IDs: e.opt.IDs, Now: e.opt.Now, Logger: e.opt.Logger,
 	})
 }
@@ -224,11 +224,11 @@ func (e *Engine) Finish(o journal.Outcome) {
 	}
 }
 
-// issue hands work in flight to the workers, unless the event is being delivered past the store. Then it is left alone for a
-// lease, here and in other processes: the passage is recorded by then, if it is over, and ends it. No passage lasts as long as
-// the longest leases do, and what it did not deliver waits for so long.
+// issue hands work in flight to the workers, unless the event is being delivered past the store, or was. Then it is left alone for
+// a lease, here and in other processes: the passage is recorded by then, if it is over, and ends it, unless it did so before. No
+// passage lasts as long as the longest leases do, and what it did not deliver waits for so long.
 func (e *Engine) issue(it *inflight.Item) {
-	if e.bypass.Has(it.Source, it.Key) {
+	if e.bypass.Has(it.Source, it.Key, it.Destination) {
 		e.Finish(journal.Outcome{Held: it.Held, State: journal.Pending, Due: e.opt.Now().Add(min(max(e.opt.Lease, time.Second), 30*time.Second))})
 		return
 	}

@@ -18,7 +18,8 @@ type Options struct {
 	// with more events than that still is one transaction.
 	MaxBatch int
 	// QueueEntries bounds the events that wait for their commit, copies of them included; beyond it
-	// Accept answers [journal.ErrFull]. As many may be delivered past the store and not be recorded yet.
+	// Accept answers [journal.ErrFull]. As many may be delivered past the store and not be recorded yet, or
+	// have been recorded within two timeouts.
 	QueueEntries int
 	// QueueBytes bounds the same events by the bytes of their headers and bodies.
 	QueueBytes int64
