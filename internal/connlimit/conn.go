@@ -27,6 +27,10 @@ type conn struct {
 	rank    int // under which it is queued
 	links   [4]link
 
+	// kept is set when the connection is taken over, before anybody else can write to it, and is read without the lock: it is never
+	// the peer's turn any more.
+	kept bool
+
 	// Of the goroutine that reads: the server has one at a time.
 	header    bool // what is read is a header
 	scan      scanner
@@ -57,7 +61,7 @@ func (c *conn) tunnel() {
 	defer c.l.mu.Unlock()
 	c.request++ // what is still read of a body changes nothing
 	c.light()
-	c.peers = !c.trusted
+	c.kept, c.peers = c.trusted, !c.trusted
 	c.requeue()
 }
 
@@ -237,7 +241,7 @@ func (c *conn) leave() {
 	}
 }
 
-// Write sends a part of an answer: until the peer has room for it, it is the peer's turn.
+// Write sends a part of an answer: until the peer has room for it, it is the peer's turn, unless it may keep the connection.
 func (c *conn) Write(p []byte) (int, error) {
 	c.setWriting(true)
 	defer c.setWriting(false)
@@ -245,6 +249,9 @@ func (c *conn) Write(p []byte) (int, error) {
 }
 
 func (c *conn) setWriting(b bool) {
+	if c.kept {
+		return
+	}
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
 	c.writing = b

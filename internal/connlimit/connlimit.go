@@ -393,7 +393,7 @@ func Known(ctx context.Context) {
 }
 
 // Trust is [Known] for a peer that may keep others out: its connection is not cut after it was taken over for another protocol, as
-// those of other peers are.
+// those of other peers are, also while it reads nothing of what is written to it: whoever took it over has to see to that.
 func Trust(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
 		c.know(true)
