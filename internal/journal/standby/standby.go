@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,7 +119,7 @@ func (r *Records) look(ctx context.Context) {
 	position, err := r.opt.Written(ctx)
 	r.mu.Lock()
 	if err == nil {
-		r.written = append(r.written, mark{position, at})
+		r.note(mark{position, at})
 	}
 	r.mu.Unlock()
 	replayed, err := r.opt.Copy.Replayed(ctx)
@@ -129,6 +130,15 @@ func (r *Records) look(ctx context.Context) {
 	r.found(replayed)
 }
 
+// note adds a mark, and forgets those that are too old: a copy that does not have them is too far behind. The caller holds the
+// mutex.
+func (r *Records) note(m mark) {
+	r.written = append(r.written, m)
+	if old := slices.IndexFunc(r.written, func(w mark) bool { return m.at.Sub(w.at) <= farthest }); old > 0 {
+		r.written, r.caught = slices.Delete(r.written, 0, old), time.Time{}
+	}
+}
+
 // found notes how far the copy is.
 func (r *Records) found(replayed uint64) {
 	r.mu.Lock()
@@ -136,9 +146,6 @@ func (r *Records) found(replayed uint64) {
 	for len(r.written) > 0 && r.written[0].position <= replayed {
 		r.caught = r.written[0].at
 		r.written = r.written[1:]
-	}
-	if old := len(r.written) > 0 && r.written[len(r.written)-1].at.Sub(r.written[0].at) > farthest; old {
-		r.written, r.caught = r.written[1:], time.Time{}
 	}
 	if r.said && !r.caught.IsZero() {
 		r.said = false

@@ -161,6 +161,27 @@ func TestThePrimaryIsAway(t *testing.T) {
 	}
 }
 
+// How far back it is known what the primary had written is the same while the copy is far behind and while it is away. It is not
+// asked before it has come that far.
+func TestWhatIsRemembered(t *testing.T) {
+	for name, away := range map[string]error{"behind": nil, "away": errors.New("connection refused")} {
+		w := newWorld(t)
+		w.away(away)
+		w.lag(farthest + time.Minute)
+		if n := len(w.records.written); n > int(farthest/time.Second)+1 {
+			t.Errorf("%s: %d marks are remembered after %v", name, n, farthest+time.Minute)
+		}
+		if _, asked := w.records.AsOf(); asked {
+			t.Errorf("%s: a copy is asked that is more than %v behind", name, farthest)
+		}
+		w.away(nil)
+		w.sync()
+		if moment, asked := w.records.AsOf(); !asked || !moment.Equal(w.now()) || len(w.records.written) != 0 {
+			t.Errorf("%s: when it is back it has everything as of %v (asked: %v), and %d marks are left", name, moment, asked, len(w.records.written))
+		}
+	}
+}
+
 // The look at the copy repeats by itself, and ends with Close.
 func TestLooksRepeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
