@@ -356,7 +356,7 @@ func (c *Cells) upkeep(ctx context.Context) {
 	newest := c.state.Load().chain.Newest()
 	switch {
 	case newest == nil:
-		c.learnFromConfigured(ctx, told)
+		c.visitAll(ctx, others(told.Cells, c.opt.Self))
 	case told.Number == newest.Number || told.Number == newest.Number+1:
 	default:
 		return
@@ -365,11 +365,6 @@ func (c *Cells) upkeep(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		c.say(err.Error())
 	}
-}
-
-// learnFromConfigured asks the cells of the configuration for their maps, where none is known.
-func (c *Cells) learnFromConfigured(ctx context.Context, told *Configured) {
-	c.visitAll(ctx, slices.DeleteFunc(slices.Clone(told.Cells), func(p Cell) bool { return p.Name == c.opt.Self }))
 }
 
 // patiently does what the store, or another cell, may keep waiting.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -97,6 +98,23 @@ func TestWhoMayJoin(t *testing.T) {
 		if !errors.Is(err, c.want) || (len(k.record.Maps) == 2) != (c.want == ErrMaps) {
 			t.Errorf("%s: %v, and %d maps are stored", name, err, len(k.record.Maps))
 		}
+	}
+}
+
+// A cell that knows no map says which cells it waits for, those of its configuration, and which of them are away.
+func TestStatusWithoutAMap(t *testing.T) {
+	t.Parallel()
+	c, _ := newCell("b", new(keeper))
+	if s := c.Status(); len(s.Peers) != 0 {
+		t.Errorf("before it is configured it waits for %+v", s.Peers)
+	}
+	c.told.Store(&Configured{Number: 2, Cells: []Cell{{"a", "https://a", 1}, {"b", "https://b", 1}, {"c", "https://c", 0}}})
+	c.note("a", ErrAway)
+	c.note("c", nil)
+	s := c.Status()
+	want := []Peer{{Cell: Cell{"a", "https://a", 1}, Reached: ErrAway}, {Cell: Cell{"c", "https://c", 0}}}
+	if s.Map.Number != 0 || s.Told != 2 || !slices.Equal(s.Peers, want) {
+		t.Errorf("it stands so: %+v, want %+v", s, want)
 	}
 }
 

@@ -56,13 +56,13 @@ func (m *metrics) register(r prometheus.Registerer) error {
 
 // show shows which map counts.
 func (m *metrics) show(s *state, told *Configured) {
-	newest := s.chain.Newest()
-	if newest == nil {
-		return
+	number := int64(0)
+	if newest := s.chain.Newest(); newest != nil {
+		number = newest.Number
 	}
-	m.number.Set(float64(newest.Number))
+	m.number.Set(float64(number))
 	differs := 0.
-	if told != nil && told.Number != newest.Number {
+	if told != nil && told.Number != number {
 		differs = 1
 	}
 	m.old.Set(differs)

@@ -117,8 +117,11 @@ func (s *state) formers(asked []Asked, self, source, key, scope string) (cells [
 }
 
 // peers are all cells that are talked to: those of any map that were not given up, as the newest map that has them says.
-func (s *state) peers(self string) (all []Cell) {
-	return slices.DeleteFunc(slices.Clone(s.reachable), func(c Cell) bool { return c.Name == self })
+func (s *state) peers(self string) []Cell { return others(s.reachable, self) }
+
+// others returns all cells but one.
+func others(all []Cell, self string) []Cell {
+	return slices.DeleteFunc(slices.Clone(all), func(c Cell) bool { return c.Name == self })
 }
 
 // peer returns the cell of that name.

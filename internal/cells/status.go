@@ -13,8 +13,9 @@ import (
 
 // Status is how a cell stands among the others.
 type Status struct {
-	Self  string
-	Map   Map // its number is 0 if none is known
+	Self string
+	Map  Map // its number is 0 if none is known
+	// Peers are the other cells: those of the configuration where no map is known, of which any may own the keys.
 	Peers []Peer
 	// Told is the number of the map in the configuration.
 	Told int64
@@ -34,22 +35,28 @@ type Peer struct {
 // Status says how the cell stands.
 func (c *Cells) Status() Status {
 	s := c.state.Load()
+	out := Status{Self: c.opt.Self}
+	told := c.told.Load()
+	if told != nil {
+		out.Told = told.Number
+	}
 	newest := s.chain.Newest()
 	if newest == nil {
-		return Status{Self: c.opt.Self}
+		if told != nil {
+			for _, p := range others(told.Cells, c.opt.Self) {
+				out.Peers = append(out.Peers, Peer{Cell: p, Reached: c.cameOf(p.Name)})
+			}
+		}
+		return out
 	}
-	out := Status{Self: c.opt.Self, Map: *newest}
+	out.Map = *newest
 	shares := newest.Shares()
 	for _, p := range s.peers(c.opt.Self) {
 		_, fenced := s.fencedAt(p.Name, newest.Number-1)
-		c.mu.Lock()
-		err := c.reached[p.Name]
-		c.mu.Unlock()
-		out.Peers = append(out.Peers, Peer{Cell: p, Share: shares[p.Name], Fenced: fenced, Reached: err})
+		out.Peers = append(out.Peers, Peer{Cell: p, Share: shares[p.Name], Fenced: fenced, Reached: c.cameOf(p.Name)})
 	}
 	longest := time.Duration(0)
-	if told := c.told.Load(); told != nil {
-		out.Told = told.Number
+	if told != nil {
 		for _, source := range told.Sources {
 			keep := c.opt.Remembered(source)
 			if keep == 0 {
@@ -61,6 +68,13 @@ func (c *Cells) Status() Status {
 	}
 	out.Asked = s.asked(c.opt.Self, longest, s.clock(c.opt.Now()))
 	return out
+}
+
+// cameOf is what came of the last exchange with a cell.
+func (c *Cells) cameOf(cell string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reached[cell]
 }
 
 // Shares returns the share of the keys of each cell.

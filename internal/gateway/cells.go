@@ -150,12 +150,19 @@ func (s *journalStore) withoutCells(ctx context.Context) error {
 	return nil
 }
 
-// writable returns why the store takes nothing from this gateway. It may have become a cell since that was started.
+// writable returns why the store takes nothing from this gateway. It may have become a cell since that was started, and a cell that
+// knows no map does not know what is its own.
 func (g *Gateway) writable(ctx context.Context) error {
-	if err := g.journal.Ping(ctx); err != nil || g.cells.Cells != nil {
+	err := g.journal.Ping(ctx)
+	switch {
+	case err != nil:
 		return err
+	case g.cells.Cells == nil:
+		return g.store.withoutCells(ctx)
+	case g.cells.number() == 0:
+		return cells.ErrNoMap
 	}
-	return g.store.withoutCells(ctx)
+	return nil
 }
 
 // cellOptions are those of the cell of a store.
@@ -207,7 +214,7 @@ func (c *celled) stand() (all []overview.CellState) {
 func standing(status cells.Status) (all []overview.CellState) {
 	for _, p := range status.Peers {
 		asked := slices.ContainsFunc(status.Asked, func(a cells.Asked) bool { return a.Cell == p.Name })
-		s := overview.CellState{Name: p.Name, Idle: p.Share == 0 && !asked}
+		s := overview.CellState{Name: p.Name, Idle: status.Map.Number > 0 && p.Share == 0 && !asked}
 		if p.Reached != nil {
 			s.Error = p.Reached.Error()
 		}

@@ -287,12 +287,46 @@ func TestCellsThatAreIdle(t *testing.T) {
 	peer := func(name string, share float64) cells.Peer {
 		return cells.Peer{Cell: cells.Cell{Name: name}, Share: share, Reached: gone}
 	}
-	got := standing(cells.Status{
-		Peers: []cells.Peer{peer("ap", 0), peer("eu", 0.5), peer("us", 0)},
-		Asked: []cells.Asked{{Cell: "us", Map: 1}},
-	})
-	want := []overview.CellState{{Name: "ap", Error: "gone", Idle: true}, {Name: "eu", Error: "gone"}, {Name: "us", Error: "gone"}}
-	if !slices.Equal(got, want) {
-		t.Errorf("they stand so: %+v, want %+v", got, want)
+	for number, idle := range map[int64]bool{1: true, 0: false} { // without a map any of them may own keys
+		got := standing(cells.Status{
+			Map:   cells.Map{Number: number},
+			Peers: []cells.Peer{peer("ap", 0), peer("eu", 0.5), peer("us", 0)},
+			Asked: []cells.Asked{{Cell: "us", Map: 1}},
+		})
+		want := []overview.CellState{{Name: "ap", Error: "gone", Idle: idle}, {Name: "eu", Error: "gone"}, {Name: "us", Error: "gone"}}
+		if !slices.Equal(got, want) {
+			t.Errorf("with map %d they stand so: %+v, want %+v", number, got, want)
+		}
 	}
+}
+
+// A cell that knows no map takes nothing, so it is not ready, and says which cell it waits for: the map is learned from that.
+func TestCellsThatKnowNoMap(t *testing.T) {
+	t.Parallel()
+	w := newCellWorld(t, newSink(t).URL, 1, 0)
+	a, b, c := w.cells[0], w.cells[1], client(t)
+	w.number = 2
+	if err := b.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	unready(t, c, b.gateway)
+	if r, err := w.postTo(c, b, "orders", event("evt_1")); err != nil || r.status != http.StatusServiceUnavailable || r.retry == "" {
+		t.Errorf("without a map: %+v, %v", r, err)
+	}
+	for deadline := time.Now().Add(patience); ; pause(5) {
+		all := b.gateway.cells.stand()
+		if len(all) == 1 && all[0].Name == "a" && all[0].Error != "" && !all[0].Idle && strings.Contains(scraped(t, b.gateway), "hookonce_cell_map_differs 1") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the cells stand so: %+v; want that a is away, and that the map differs", all)
+		}
+	}
+	w.number = 1
+	if err := a.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.close)
+	awaitReady(t, c, b.gateway)
 }
