@@ -372,6 +372,10 @@ func TestObserveStartsWithoutTheStore(t *testing.T) {
 	if _, text := get(t, c, g, "/api/v1/overview"); !strings.Contains(text, `"refused_by_us":1`) {
 		t.Errorf("that a sender was refused is told nobody: %s", text)
 	}
+	const rejected = `hookonce_rejected_total{reason="store",source="letters"} 1`
+	if text := scraped(t, g); !strings.Contains(text, rejected) {
+		t.Errorf("that a sender was refused is not counted: %s", text)
+	}
 	if r, err := postOnce(t, c, g, cfg.Sources[1], event("mail")); err != nil || r.status != 503 || r.retry == "" {
 		t.Errorf("not observed: %+v, %v, want a retryable 503", r, err)
 	}
@@ -388,6 +392,9 @@ func TestObserveStartsWithoutTheStore(t *testing.T) {
 	}
 	if r, err := post(t, c, g, cfg.Sources[0], event("later")); err != nil || r.status != 200 {
 		t.Errorf("observed, with the store: %+v, %v", r, err)
+	}
+	if text := scraped(t, g); !strings.Contains(text, rejected) {
+		t.Errorf("what was refused before the store was there is not counted any more: %s", text)
 	}
 	if r := report(t, cfg, 2); r.Events != 2 || r.Unrecorded != 0 {
 		t.Errorf("report %+v", r)

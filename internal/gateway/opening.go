@@ -67,13 +67,15 @@ var passing = []string{"57", "08", "53", "55P03", "40001", "40P01"}
 
 // earlyIngest serves sources that are observed, and asks the senders of all others to come again, in the way that each needs.
 func (g *Gateway) earlyIngest(wired *wiring) http.Handler {
-	away := map[string]http.HandlerFunc{}
+	const reason = "store"
+	away, rejected := map[string]http.HandlerFunc{}, ingest.Rejected(g.opt.Registry)
 	for _, s := range wired.plan.ingest.Sources {
-		profile, refused := s.Provider.Profile(), g.tally.Counter(s.Name, "", tally.Rejected("store"))
+		profile, refused, counted := s.Provider.Profile(), g.tally.Counter(s.Name, "", tally.Rejected(reason)), rejected.WithLabelValues(s.Name, reason)
 		status := profile.Refusal(http.StatusServiceUnavailable, nil)
 		away[s.Name] = func(w http.ResponseWriter, r *http.Request) {
 			if profile.Takes(r.Method) {
 				refused.Inc()
+				counted.Inc()
 			}
 			notOpenAs(w, status)
 		}

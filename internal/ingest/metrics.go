@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"errors"
 	"maps"
 	"strconv"
 	"sync"
@@ -37,6 +38,22 @@ func (c counter) Inc() {
 	c.tally.Inc()
 }
 
+// Rejected is the metric of requests that were not acknowledged, by source and reason. Whoever refuses some before there is a
+// [Handler] counts them there, and the handler goes on with it: to r it is registered once.
+func Rejected(r prometheus.Registerer) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "hookonce_rejected_total", Help: "Requests that were not acknowledged, by reason.",
+	}, []string{"source", "reason"})
+	var there prometheus.AlreadyRegisteredError
+	switch err := r.Register(v); {
+	case errors.As(err, &there):
+		return there.ExistingCollector.(*prometheus.CounterVec)
+	case err != nil:
+		panic(err)
+	}
+	return v
+}
+
 func newMetrics(r prometheus.Registerer, t *tally.Registry) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -65,7 +82,7 @@ func newMetrics(r prometheus.Registerer, t *tally.Registry) *metrics {
 		reseen:            counter("hookonce_reseen_events_total", "Events of which copies came: each counts once an hour and process, however many copies there are.", "source"),
 		lastReceived:      gauge("hookonce_last_received_timestamp_seconds", "When the last request came."),
 		lastVerified:      gauge("hookonce_last_verified_timestamp_seconds", "When the last authentic request came."),
-		rejected:          counter("hookonce_rejected_total", "Requests that were not acknowledged, by reason.", "source", "reason"),
+		rejected:          Rejected(r),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "hookonce_accept_seconds",
 			Help:    "Time from a request's headers to its answer, for requests to a source.",
