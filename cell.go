@@ -17,8 +17,8 @@ type Cell struct {
 // It is for applications that divide their own database. The claim of an event, its effects and whatever they are
 // guarded by have to be in one transaction, so what is routed is what these have in common: mostly an account or a
 // tenant, and not the key of the event. Parts of a key are told apart: ("ab", "c") is another key than ("a", "bc"). The
-// gateway's cells own Route(cells, source, key), or Route(cells, source, scope) where it keeps an order or compares ranks
-// ([Event.Scope]).
+// gateway's cells own Route(cells, source, key); of a source for which they keep an order, compare ranks or drop logical duplicates
+// they own Route(cells, source, scope) where an event has a scope ([Event.Scope]).
 //
 // The method is specified in docs/cells.md and never changes. Whoever changes the cells moves keys, and has to see to it
 // that a claim is looked for where it was made, until it may be forgotten. Route is a pure function, safe for concurrent
