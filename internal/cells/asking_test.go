@@ -349,7 +349,8 @@ func TestWhatLastsIsSaidOnce(t *testing.T) {
 			t.Errorf("with map %d in the configuration, and map 2 that counts, it differs: %v", number, got)
 		}
 	}
-	if c.metrics.show(&state{chain: new(Chain)}, &Configured{Number: 2}); testutil.ToFloat64(c.metrics.old) != 1 {
+	unmapped := newMetrics()
+	if unmapped.show(&state{chain: new(Chain)}, &Configured{Number: 2}); testutil.ToFloat64(unmapped.old) != 1 {
 		t.Error("no map is known, and it is that of the configuration")
 	}
 	for range 3 {
