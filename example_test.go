@@ -65,7 +65,11 @@ func ExampleWebhookLease() {
 		if err != nil {
 			return err
 		}
-		return answer.Body.Close()
+		defer answer.Body.Close()
+		if answer.StatusCode/100 != 2 {
+			return fmt.Errorf("the carrier answered %d", answer.StatusCode)
+		}
+		return nil
 	}, hookonce.WithLease(30*time.Second))
 
 	// The provider sends the same event twice.
@@ -431,8 +435,9 @@ func ExampleOnce() {
 
 // The same call has the same key whenever the event's handler runs again, and no other event has it.
 func ExampleTransport() {
-	bank := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	bank := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println(r.Header.Get("Idempotency-Key"))
+		w.WriteHeader(http.StatusServiceUnavailable) // it may have charged all the same
 	}))
 	defer bank.Close()
 	client := &http.Client{Transport: hookonce.Transport(bank.Client().Transport)}
@@ -447,8 +452,11 @@ func ExampleTransport() {
 		if err != nil {
 			return err
 		}
-		answer.Body.Close()
-		return errors.New("the answer was lost")
+		defer answer.Body.Close()
+		if answer.StatusCode/100 != 2 {
+			return fmt.Errorf("the bank answered %d", answer.StatusCode)
+		}
+		return nil
 	}
 	store := memstore.New()
 	work(store, "evt_1", charge)
@@ -456,11 +464,11 @@ func ExampleTransport() {
 	work(store, "evt_2", charge)
 	// Output:
 	// 2063e51351b7b621d2d150dc3a2b0a95
-	// memstore: shop/evt_1: attempt 1: the answer was lost
+	// memstore: shop/evt_1: attempt 1: the bank answered 503
 	// 2063e51351b7b621d2d150dc3a2b0a95
-	// memstore: shop/evt_1: attempt 2: the answer was lost
+	// memstore: shop/evt_1: attempt 2: the bank answered 503
 	// 04a2639f506728e61801293b4604cad5
-	// memstore: shop/evt_2: attempt 1: the answer was lost
+	// memstore: shop/evt_2: attempt 1: the bank answered 503
 }
 
 // Two calls to one address: their steps are named.

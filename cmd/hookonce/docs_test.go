@@ -28,6 +28,7 @@ var (
 
 	makeOf = regexp.MustCompile(`(?m)^([a-z-]+):`)
 
+	calling  = regexp.MustCompile(`\.Do\(|\bhttp\.(?:Get|Head|Post|PostForm)\(`)
 	inline   = regexp.MustCompile("`[^`\\n]+`")
 	selector = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w*)`)
 	testOf   = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
@@ -163,6 +164,44 @@ func TestPagesLookAtTheEndOfTheTransaction(t *testing.T) {
 	}
 	if claims < 4 {
 		t.Errorf("found only %d claims in the pages; is the pattern still right?", claims)
+	}
+}
+
+// TestPagesLookAtTheStatus: whoever copies Go that calls another system does not take a 503 of it for the effect. The examples
+// of the packages are pages, too.
+func TestPagesLookAtTheStatus(t *testing.T) {
+	shown := map[string]string{} // code, and where it stands
+	for page, text := range pages(t) {
+		for _, block := range fence.FindAllStringSubmatch(text, -1) {
+			if block[1] == "go" {
+				shown[block[2]] = page
+			}
+		}
+	}
+	files, err := filepath.Glob("../../example*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, function := range strings.Split(string(text), "\nfunc ") {
+			shown[function] = filepath.Base(file)
+		}
+	}
+	calls := 0
+	for code, where := range shown {
+		if !calling.MatchString(code) {
+			continue
+		}
+		if calls++; !strings.Contains(code, ".StatusCode") {
+			t.Errorf("%s calls, and does not look at the status:\n%s", where, code)
+		}
+	}
+	if calls < 3 {
+		t.Errorf("found only %d calls in the pages; is the pattern still right?", calls)
 	}
 }
 
