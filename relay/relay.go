@@ -69,7 +69,7 @@ func (r *Relay) Wake() { r.wake.up() }
 func (r *Relay) Run(ctx context.Context) error {
 	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	run := &run{worker: r.worker, places: newPlaces(r.names, r.concurrency), wake: r.wake}
+	run := &run{worker: r.worker, places: newPlaces(r.names, r.concurrency), wake: r.wake, turns: map[string]bool{}}
 	run.attempts = attempts
 	looking, enough := context.WithCancel(ctx)
 	var looks sync.WaitGroup
@@ -93,6 +93,7 @@ type run struct {
 	worker
 	places  *places
 	wake    wake
+	turns   map[string]bool // names of which a suspect was taken since every name had its turn
 	running sync.WaitGroup
 }
 
@@ -138,7 +139,7 @@ func (r *run) take(names []string, limit int) (int, error) {
 	defer cancel()
 	suspects, release := suspects()
 	asked := time.Now()
-	batch, err := r.queue.TakeEffects(ctx, hookonce.TakeRequest{Names: names, Limit: limit, Suspects: suspects, Lease: r.lease})
+	batch, err := r.inTurn(ctx, hookonce.TakeRequest{Names: names, Limit: limit, Suspects: suspects, Lease: r.lease})
 	if err != nil {
 		r.lost.add(r.now())
 	}
@@ -158,6 +159,36 @@ func (r *run) take(names []string, limit int) (int, error) {
 		})
 	}
 	return len(batch), err
+}
+
+// inTurn takes what the request asks for, and a suspect first of the names that had no turn since all others had one:
+// in the order of time those of a receiver that hangs, each of which takes as long as it may, would all come before the
+// next one of another name. Where there are no suspects it asks once.
+func (r *run) inTurn(ctx context.Context, req hookonce.TakeRequest) (batch []hookonce.QueuedEffect, err error) {
+	ask := func(req hookonce.TakeRequest) (found bool, err error) {
+		more, err := r.queue.TakeEffects(ctx, req)
+		batch = append(batch, more...)
+		i := slices.IndexFunc(more, suspicious)
+		if i >= 0 {
+			r.turns[more[i].Name] = true
+		}
+		return i >= 0, err
+	}
+	if req.Suspects > 0 && len(r.turns) > 0 {
+		next := req
+		next.Names = slices.DeleteFunc(slices.Clone(req.Names), func(name string) bool { return r.turns[name] })
+		found, err := ask(next)
+		if req.Limit -= len(batch); err != nil || req.Limit == 0 {
+			return batch, err
+		}
+		if found {
+			req.Suspects = 0
+		} else {
+			clear(r.turns)
+		}
+	}
+	_, err = ask(req)
+	return batch, err
 }
 
 // rest waits for the time to look again, or until a place is free, if freed tells.

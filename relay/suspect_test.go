@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,10 +16,11 @@ import (
 	"github.com/hookonce/hookonce/relay"
 )
 
-// dies takes everything that is due, as a process does that dies then, and lets the leases run out.
-func dies(t *testing.T, store *memstore.Store, want int) {
+// dies takes everything that is due, called mail or one of these names, as a process does that dies then, and lets the
+// leases run out.
+func dies(t *testing.T, store *memstore.Store, want int, names ...string) {
 	t.Helper()
-	taken, err := store.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"mail"}, Limit: 100, Suspects: 100, Lease: time.Second})
+	taken, err := store.TakeEffects(t.Context(), hookonce.TakeRequest{Names: append(names, "mail"), Limit: 100, Suspects: 100, Lease: time.Second})
 	if err != nil || len(taken) != want {
 		t.Fatalf("took %d effects, want %d, %v", len(taken), want, err)
 	}
@@ -91,6 +93,60 @@ func TestSuspectsFollowEachOther(t *testing.T) {
 			t.Errorf("%d effects had their turn, %v", len(dead), err)
 		}
 	})
+}
+
+// Suspects of receivers that hang, and that were there before, put no more between two of another name than one each.
+// When there are none any more, the store is asked as often as if there had been none.
+func TestSuspectsTakeTurnsByName(t *testing.T) {
+	for _, hang := range []string{"crm", "crm erp", "crm erp pdf"} {
+		t.Run(hang, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const each, mails, timeout = 10, 3, time.Minute
+				store, done := &asked{Store: memstore.New()}, new(journal)
+				handlers := map[string]relay.Handler{"mail": func(_ context.Context, e hookonce.QueuedEffect) error {
+					done.write("%s", e.Step)
+					return nil
+				}}
+				names := strings.Fields(hang)
+				for _, name := range names {
+					handlers[name] = func(ctx context.Context, _ hookonce.QueuedEffect) error {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					for i := range each {
+						add(t, store.Store, hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: fmt.Sprint(i)}, Name: name})
+					}
+				}
+				enqueue(t, store.Store, "first", "second", "third")
+				dies(t, store.Store, each*len(names)+mails, names...)
+				stop := run(relay.New(store, handlers, relay.WithTimeout(timeout), every(24*time.Hour, 5), relay.WithLogger(slog.New(slog.DiscardHandler))))
+				round := time.Duration(len(names)) * timeout
+				pass(round + relay.DefaultPoll)
+				done.want(t, "first")
+				pass((mails - 1) * round)
+				done.want(t, "first", "second", "third")
+
+				pass((each - mails) * round)
+				store.times.Store(0)
+				pass(10 * relay.DefaultPoll)
+				if n := store.times.Load(); n != 10 {
+					t.Errorf("the store is asked %d times in the time of 10 polls", n)
+				}
+				stopped(t, stop)
+			})
+		})
+	}
+}
+
+// asked counts how often effects are asked for.
+type asked struct {
+	*memstore.Store
+	times atomic.Int64
+}
+
+func (a *asked) TakeEffects(ctx context.Context, req hookonce.TakeRequest) ([]hookonce.QueuedEffect, error) {
+	a.times.Add(1)
+	return a.Store.TakeEffects(ctx, req)
 }
 
 // A suspect that hangs, and heeds no context, makes room for the others all the same, is taken again, and is given
