@@ -28,6 +28,7 @@ var (
 
 	makeOf = regexp.MustCompile(`(?m)^([a-z-]+):`)
 
+	opening  = regexp.MustCompile(`\bopen(?:_delivery)?\((?i:secrets)[^)]*\)`)
 	calling  = regexp.MustCompile(`\.Do\(|\bhttp\.(?:Get|Head|Post|PostForm)\(`)
 	inline   = regexp.MustCompile("`[^`\\n]+`")
 	selector = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w*)`)
@@ -164,6 +165,29 @@ func TestPagesLookAtTheEndOfTheTransaction(t *testing.T) {
 	}
 	if claims < 4 {
 		t.Errorf("found only %d claims in the pages; is the pattern still right?", claims)
+	}
+}
+
+// TestPagesOpenDeliveriesAsTheShopsDo: a block that opens a delivery in Python or JavaScript calls what one copies from
+// examples/gateway as the shop there does, which is tested.
+func TestPagesOpenDeliveriesAsTheShopsDo(t *testing.T) {
+	opened := map[string]bool{}
+	for page, text := range pages(t) {
+		for _, block := range fence.FindAllStringSubmatch(text, -1) {
+			shop := map[string]string{"python": "python/shop.py", "js": "node/shop.mjs"}[block[1]]
+			for _, call := range opening.FindAllString(block[2], -1) {
+				program, err := os.ReadFile(filepath.Join("../../examples/gateway", shop))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if opened[block[1]] = true; !strings.Contains(string(program), call) {
+					t.Errorf("%s: %s does not call %s", page, shop, call)
+				}
+			}
+		}
+	}
+	if len(opened) < 2 {
+		t.Errorf("found calls only in %v; is the pattern still right?", opened)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,7 +79,7 @@ func (s *shop) python(t *testing.T) (url string) {
 func (s *shop) start(t *testing.T, name string, args ...string) (url string) {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+s.dsn, "SHOP_SECRET="+shopSecret, "PORT=0")
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+s.dsn, "SHOP_SECRET="+shopSecret, "PORT=0", "PGAPPNAME=shop")
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	out, err := cmd.StdoutPipe()
@@ -291,6 +292,51 @@ func TestExamplesNoticeAHiddenError(t *testing.T) {
 			s.booked(t, 1)
 		})
 	}
+}
+
+// A program outlives its connections, as it has to in a failover: the idle ones, and one with a transaction open.
+func TestExamplesOutliveTheirConnections(t *testing.T) {
+	for name, start := range map[string]func(*shop, *testing.T) string{"node": (*shop).node, "python": (*shop).python} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			url := start(s, t)
+			s.storm(t, 2, 2, url)
+			s.terminate(t, "state = 'idle'")
+			s.storm(t, 3, 1, url)
+
+			blocker, err := s.pool.Begin(t.Context())
+			if err == nil {
+				_, err = blocker.Exec(t.Context(), "LOCK TABLE orders")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sent errgroup.Group
+			sent.Go(func() error {
+				status, err := s.send(url, event("evt_3", "cus_1"), shopSecret)
+				if err == nil && status != http.StatusServiceUnavailable {
+					err = fmt.Errorf("what the connection was lost of is answered %d", status)
+				}
+				return err
+			})
+			for s.terminate(t, "wait_event_type = 'Lock'") == 0 {
+			}
+			if err := errors.Join(blocker.Rollback(t.Context()), sent.Wait()); err != nil {
+				t.Fatal(err)
+			}
+			s.storm(t, 4, 1, url)
+		})
+	}
+}
+
+// terminate ends the connections of the programs of which that is true, and returns how many there were.
+func (s *shop) terminate(t *testing.T, which string) (n int) {
+	t.Helper()
+	err := s.pool.QueryRow(t.Context(), "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'shop' AND "+which).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // What docs/sql.md has clients do that cannot tell true from false, or do not show the command tag of COMMIT.

@@ -6,6 +6,9 @@ import { open } from "./hookonce.mjs";
 
 const secrets = process.env.SHOP_SECRET.split(/\s+/).filter(Boolean);
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 8 });
+// Without these two a connection that is lost, as in a failover, ends the process.
+pool.on("connect", (client) => client.on("error", () => {})); // the query that was under way says it, too
+pool.on("error", (error) => console.error("an idle connection was lost:", error.message));
 
 // book is the effect. It uses the transaction that it is given and nothing else.
 async function book(client, event, payment) {
@@ -66,7 +69,6 @@ async function respond(request) {
   }
 }
 
-pool.on("error", (error) => console.error("an idle connection was lost:", error.message));
 const server = createServer(async (request, response) => {
   const status = await respond(request).catch((error) => (console.error(error.message), 503));
   response.writeHead(status).end();

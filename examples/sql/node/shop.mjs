@@ -6,6 +6,9 @@ import pg from "pg";
 
 const source = "shop";
 const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL, max: 8 });
+// Without these two a connection that is lost, as in a failover, ends the process.
+pool.on("connect", (client) => client.on("error", () => {})); // the query that was under way says it, too
+pool.on("error", (error) => console.error("an idle connection was lost:", error.message));
 
 // book is the effect. It uses the transaction that it is given and nothing else.
 async function book(client, event) {

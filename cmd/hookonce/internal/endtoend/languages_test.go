@@ -38,8 +38,8 @@ const (
 )
 
 // TestExactlyOnceInEveryLanguage: the shop of examples/gateway books each payment once, whatever language it is written
-// in. Stripe sends copies, the network delivers twice and loses answers, and the shop and the gateway are killed as
-// kill -9 does. Claims and the gateway's record agree, and late events overwrite nothing. So it is with one of each
+// in. Stripe sends copies, the network delivers twice and loses answers, the database cuts connections, and the shop and the
+// gateway are killed as kill -9 does. Claims and the gateway's record agree, and late events overwrite nothing. So it is with one of each
 // language on one database, too, for which every event is under one name and guards agree.
 func TestExactlyOnceInEveryLanguage(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 	}
 	var shops []*languageShop
 	for _, program := range programs {
-		program.Env = append(os.Environ(), "DATABASE_URL="+dsn, "SHOP_SECRET="+nextSecret+"  "+shopSecret+" ", "PORT=0") // blanks as people leave them
+		program.Env = append(os.Environ(), "DATABASE_URL="+dsn, "SHOP_SECRET="+nextSecret+"  "+shopSecret+" ", "PORT=0", "PGAPPNAME=shop") // blanks as people leave them
 		shop := &languageShop{program: program}
 		shop.start(t)
 		shops = append(shops, shop)
@@ -107,10 +107,23 @@ func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 	road := newRoad(t, shops)
 	gateway := newLanguageGateway(t, road.URL+"/hooks", dsn)
 
+	blocker, err := pool.Begin(t.Context())
+	if err == nil {
+		_, err = blocker.Exec(t.Context(), "LOCK TABLE payments")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for n := range shopNameless {
 		gateway.send(t, spec.Sample{Object: fmt.Sprint("pi_nameless_", n), Time: time.Now()})
 	}
+	for terminate(t, pool, "wait_event_type = 'Lock'") == 0 {
+	}
+	if err := blocker.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	road.awaitTold(t, shopNameless)
+	terminate(t, pool, "state = 'idle'")
 	var senders sync.WaitGroup
 	began := time.Now().Add(-time.Hour)
 	for copies := range 3 {
@@ -161,6 +174,16 @@ func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 	}
 	road.forge(t)
 	check("payments after a forgery", "SELECT count(*) FROM payments", shopNameless+shopNamed)
+}
+
+// terminate ends the connections of the shops of which that is true, as a failover does, and returns how many there were.
+func terminate(t *testing.T, pool *pgxpool.Pool, which string) (n int) {
+	t.Helper()
+	err := pool.QueryRow(t.Context(), "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'shop' AND "+which).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // mustRun runs a command that has to succeed, and returns what it wrote.
