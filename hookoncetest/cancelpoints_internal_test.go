@@ -44,7 +44,7 @@ func TestContextsEnd(t *testing.T) {
 
 // steady is a sender of one request to h.
 func steady(h http.HandlerFunc) *sender {
-	return &sender{settings: settings{attempts: 3}, handler: h, request: func(*event) (*http.Request, error) {
+	return &sender{settings: settings{attempts: 3}, handler: h, request: func(*event, int) (*http.Request, error) {
 		return httptest.NewRequest(http.MethodPost, "/", nil), nil
 	}}
 }

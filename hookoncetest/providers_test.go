@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
@@ -60,6 +61,25 @@ func TestStormOfManyProviders(t *testing.T) {
 			hookoncetest.Storm(t, handler, p, hookoncetest.Copies(3), hookoncetest.URL(address)).Once(t, effects.count)
 		})
 	}
+}
+
+// TestStormKeepsToTheTolerance: no delivery is signed longer ago than a handler allows, however little that is.
+func TestStormKeepsToTheTolerance(t *testing.T) {
+	p, err := provider.Build("stripe", spec.Settings{Secrets: spec.Secrets("whsec_fake"), Tolerance: 4 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := hookoncetest.NewClock(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))
+	var effects ledger
+	handler := hookonce.Webhook(memstore.New(), "stripe", p, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+		tx.OnCommit(func() { effects.add(ev.Key) })
+		return hookoncetest.Fail(ctx)
+	}, quiet, hookonce.WithClock(clock.Now), hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) {
+		if o.Status == "rejected" {
+			t.Errorf("a delivery is %s: %v", o.Status, o.Err)
+		}
+	}))
+	hookoncetest.Storm(t, handler, p, hookoncetest.Copies(10), hookoncetest.Now(clock.Now)).Once(t, effects.count)
 }
 
 // TestStormOfHTTPMessageSignatures: a test signs with a private key of its own, and the handler has the public one alone,

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -16,7 +17,7 @@ type sender struct {
 	settings
 	t       testing.TB
 	handler http.Handler
-	request func(*event) (*http.Request, error)
+	request func(e *event, delivery int) (*http.Request, error)
 	keyOf   func(*event) (string, error)
 	same    bool   // all acknowledgements of an event must be the same
 	prefix  string // of ids
@@ -41,6 +42,7 @@ type event struct {
 	kind    string // of what the sender did
 	round   string // what it did, for people
 
+	sent    atomic.Int32   // deliveries
 	running sync.WaitGroup // handlers, also those whose sender hung up
 
 	mu      sync.Mutex
@@ -66,7 +68,7 @@ func (a answer) acknowledges() bool { return a.status/100 == 2 }
 
 // send makes one delivery, and returns its answer when that is there or the sender has hung up.
 func (s *sender) send(e *event, c conditions) answer {
-	r, err := s.request(e)
+	r, err := s.request(e, int(e.sent.Add(1)))
 	if err != nil {
 		return e.note(answer{why: "not sent: " + err.Error()})
 	}

@@ -81,6 +81,11 @@ func remember(ctx context.Context, db execer, event string) (bool, error) {
 
 // endpoint verifies a request and answers 200 if handle returns no error, and 500 if it does.
 func endpoint(handle func(ctx context.Context, event string) error) http.Handler {
+	return endpointOf(func(ctx context.Context, event, _, _ string) error { return handle(ctx, event) })
+}
+
+// endpointOf is endpoint for those who look at more than the event's id.
+func endpointOf(handle func(ctx context.Context, event, body, signature string) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -96,7 +101,7 @@ func endpoint(handle func(ctx context.Context, event string) error) http.Handler
 			http.Error(w, "", http.StatusBadRequest)
 			return
 		}
-		if err := handle(r.Context(), event.ID); err != nil {
+		if err := handle(r.Context(), event.ID, string(body), r.Header.Get("Stripe-Signature")); err != nil {
 			http.Error(w, "", http.StatusInternalServerError)
 		}
 	})

@@ -48,7 +48,19 @@ func Deliver(t testing.TB, h http.Handler, p Signer, id string, opts ...Option) 
 	return w.Result()
 }
 
-// sign returns a delivery, signed now, of an event, which gets the type that was asked for. It returns what
+// age is how long ago the delivery with that number was signed. As a sender signs each attempt anew, no two of a second have
+// one signature: the time goes back from now by a second for each, but no further than any handler allows.
+func age(s spec.Spec, attempt int64) time.Duration {
+	room := time.Minute
+	for _, v := range s.Verify {
+		if v.Time != nil && v.Time.Past > 0 {
+			room = min(room, v.Time.Past/2)
+		}
+	}
+	return time.Duration(max(attempt-1, 0)) * time.Second % max(room, 1)
+}
+
+// sign returns a delivery, signed now or before, of an event, which gets the type that was asked for. It returns what
 // the provider's own side finds in it, too.
 func (s *settings) sign(p Signer, of spec.Sample) (*http.Request, *hookonce.Event, error) {
 	example := p.Spec().Example
@@ -57,7 +69,7 @@ func (s *settings) sign(p Signer, of spec.Sample) (*http.Request, *hookonce.Even
 	if s.body != nil {
 		body = s.body(of)
 	}
-	signed := &hookonce.Request{Method: http.MethodPost, URL: cmp.Or(s.url, DefaultURL+p.Profile().Name), Header: header, Body: body, Now: s.now()}
+	signed := &hookonce.Request{Method: http.MethodPost, URL: cmp.Or(s.url, DefaultURL+p.Profile().Name), Header: header, Body: body, Now: s.now().Add(-age(p.Spec(), of.Attempt))}
 	if err := p.Sign(signed); err != nil {
 		return nil, nil, err
 	}

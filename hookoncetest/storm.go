@@ -31,6 +31,9 @@ import (
 // object more than once in a second, and each change is an event. They come in order. See [PerObject] for
 // handlers that do something once for each object.
 //
+// Deliveries of one event differ as those of the provider do: where a time is signed, each has another one, up to a minute
+// ago, and what the sample says of the attempt changes.
+//
 // Every event is sent until it is acknowledged with a status of 2xx; on the happy path and in a burst once more
 // after that. Storm returns when all handlers have; what they left to goroutines of their own may be
 // outstanding. The events have ids of this storm's own, so many storms may share a database.
@@ -48,20 +51,20 @@ func signer(t testing.TB, h http.Handler, p Signer, opts []Option) *sender {
 	s := newSender(t, h, "evt", opts)
 	at, example := s.now(), p.Spec().Example
 	s.numberedID = example.NumberedID
-	sample := func(e *event) spec.Sample {
-		of := spec.Sample{ID: e.id, Version: int64(e.n), Time: at, Object: s.object}
+	sample := func(e *event, delivery int) spec.Sample {
+		of := spec.Sample{ID: e.id, Version: int64(e.n), Attempt: int64(delivery), Time: at, Object: s.object}
 		if of.Object == "" {
 			n := uint64(s.seed%1e8)*1e4 + uint64((e.n-1)/s.perObject) + 1 // of this storm's own
 			of.Object = cmp.Or(example.NumberedObject(n), fmt.Sprint("object_", n))
 		}
 		return of
 	}
-	s.request = func(e *event) (*http.Request, error) {
-		r, _, err := s.sign(p, sample(e))
+	s.request = func(e *event, delivery int) (*http.Request, error) {
+		r, _, err := s.sign(p, sample(e, delivery))
 		return r, err
 	}
 	s.keyOf = func(e *event) (string, error) {
-		_, found, err := s.sign(p, sample(e))
+		_, found, err := s.sign(p, sample(e, 1))
 		if err == nil {
 			err = recognisable(found)
 		}
@@ -117,7 +120,7 @@ func ClientStorm(t testing.TB, h http.Handler, request func(key string) *http.Re
 func requests(t testing.TB, h http.Handler, prefix string, request func(id string) *http.Request, opts []Option) *sender {
 	t.Helper()
 	s := newSender(t, h, prefix, opts)
-	s.request = func(e *event) (*http.Request, error) {
+	s.request = func(e *event, _ int) (*http.Request, error) {
 		if r := request(e.id); r != nil {
 			return r, nil
 		}
@@ -143,7 +146,7 @@ func (s *sender) storm() *Report {
 
 // address returns where an event is posted to.
 func (s *sender) address(e *event) string {
-	r, err := s.request(e)
+	r, err := s.request(e, 1)
 	if err != nil {
 		return "its address"
 	}

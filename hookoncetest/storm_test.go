@@ -2,8 +2,10 @@ package hookoncetest_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -25,6 +27,7 @@ func now() time.Time { return time.Now() }
 var naive = []struct {
 	name   string
 	handle func(s shop) func(ctx context.Context, event string) error
+	sent   func(s shop) func(ctx context.Context, event, body, signature string) error // in place of handle
 	want   []string
 
 	wantNot []string
@@ -150,16 +153,35 @@ var naive = []struct {
 		},
 		want: []string{"happened, but was never acknowledged", "never happened, and was never acknowledged"},
 	},
+	{
+		name: "keyed by a hash of the body",
+		sent: func(s shop) func(context.Context, string, string, string) error {
+			return func(ctx context.Context, event, body, _ string) error {
+				return s.onceAs(ctx, fmt.Sprintf("%x", sha256.Sum256([]byte(body))), event)
+			}
+		},
+		want: []string{"happened 2 times: copies one after the other: answered 200 (2 times)", "happened 3 times: 25 copies at one moment"},
+	},
+	{
+		name: "keyed by the signature",
+		sent: func(s shop) func(context.Context, string, string, string) error {
+			return func(ctx context.Context, event, _, signature string) error { return s.onceAs(ctx, signature, event) }
+		},
+		want: []string{"happened 2 times: copies one after the other: answered 200 (2 times)", "happened 26 times: 25 copies at one moment"},
+	},
 }
 
 // once is what a careful person writes.
-func (s shop) once(ctx context.Context, event string) error {
+func (s shop) once(ctx context.Context, event string) error { return s.onceAs(ctx, event, event) }
+
+// onceAs does what once does, and remembers the event under that key.
+func (s shop) onceAs(ctx context.Context, key, event string) error {
 	tx, err := s.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	if first, err := remember(ctx, tx, event); !first || err != nil {
+	if first, err := remember(ctx, tx, key); !first || err != nil {
 		return err
 	}
 	if err := book(ctx, tx, event); err != nil {
@@ -170,11 +192,19 @@ func (s shop) once(ctx context.Context, event string) error {
 
 func TestStormCatchesNaiveHandlers(t *testing.T) {
 	racetest.Skip(t)
+	at := now()
+	began := hookoncetest.Now(func() time.Time { return at }) // or a second that passes makes two signatures one
 	for _, tt := range naive {
 		t.Run(tt.name, func(t *testing.T) {
 			s := openShop(t)
 			got := watch(t, func(tb testing.TB) {
-				storm := hookoncetest.Storm(tb, endpoint(tt.handle(s)), stripe)
+				var handler http.Handler
+				if tt.sent != nil {
+					handler = endpointOf(tt.sent(s))
+				} else {
+					handler = endpoint(tt.handle(s))
+				}
+				storm := hookoncetest.Storm(tb, handler, stripe, began)
 				storm.Once(tb, s.count(t))
 			})
 			t.Log(got)

@@ -50,9 +50,9 @@ func coinbaseCommerceSpec() spec.Spec {
 
 // The outer id is a number: that of the attempt.
 const coinbaseCommerceExample = `{
-  "id": 1,
+  "id": {{attempt}},
   "scheduled_for": "{{time}}",
-  "attempt_number": 1,
+  "attempt_number": {{attempt}},
   "event": {
     "id": "{{id}}",
     "resource": "event",

@@ -88,7 +88,7 @@ const docusignExample = `{
   "event": "{{type}}",
   "apiVersion": "v2.1",
   "uri": "/restapi/v2.1/accounts/00000000-0000-4000-8000-000000000001/envelopes/{{id}}",
-  "retryCount": 0,
+  "retryCount": {{retry}},
   "configurationId": 1001,
   "generatedDateTime": "{{time}}",
   "data": {

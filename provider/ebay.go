@@ -70,7 +70,7 @@ const ebayExample = `{
     "notificationId": "{{id}}",
     "eventDate": "{{time}}",
     "publishDate": "{{time}}",
-    "publishAttemptCount": 1,
+    "publishAttemptCount": {{attempt}},
     "data": {
       "username": "example_user",
       "userId": "exampleUser01",

@@ -74,7 +74,7 @@ const hubspotExample = `[
     "appId": 54321,
     "occurredAt": {{millis}},
     "subscriptionType": "{{type}}",
-    "attemptNumber": 0,
+    "attemptNumber": {{retry}},
     "objectId": {{object}},
     "propertyName": "lifecyclestage",
     "propertyValue": "customer",

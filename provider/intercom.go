@@ -70,7 +70,7 @@ const intercomExample = `{
   "id": "{{id}}",
   "topic": "{{type}}",
   "delivery_status": "pending",
-  "delivery_attempts": 1,
+  "delivery_attempts": {{attempt}},
   "delivered_at": 0,
   "first_sent_at": {{unix}},
   "created_at": {{unix}},

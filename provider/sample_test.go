@@ -155,6 +155,32 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
+// TestSamplesOfAttempts: deliveries of one event have one key and one digest, although bodies say which they are, where that
+// is known. The page on testing names the providers.
+func TestSamplesOfAttempts(t *testing.T) {
+	racetest.Skip(t)
+	var differ []string
+	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
+		sample := func(attempt int64) spec.Sample { return spec.Sample{ID: "101", Attempt: attempt, Time: now} }
+		_, first := s.Sample(sample(1))
+		if _, unnumbered := s.Sample(sample(0)); string(first) != string(unnumbered) {
+			t.Error("a sample without a number is not the first")
+		}
+		_, second := s.Sample(sample(2))
+		if !s.Imitable() || string(first) == string(second) {
+			return
+		}
+		differ = append(differ, s.Name)
+		a, b := one(t, p, sentAs(t, p, sample(1))), one(t, p, sentAs(t, p, sample(2)))
+		if a.Key == "" || a.Key != b.Key || string(a.Digest) != string(b.Digest) || len(s.Event.Attempt) > 0 && a.SenderAttempt == b.SenderAttempt {
+			t.Errorf("%s %x %q, %s %x %q", a.Key, a.Digest, a.SenderAttempt, b.Key, b.Digest, b.SenderAttempt)
+		}
+	})
+	if want := []string{"coinbase-commerce", "docusign", "hubspot", "hubspot-legacy", "intercom", "stripe"}; !slices.Equal(differ, want) {
+		t.Errorf("the bodies of %v differ, not of %v", differ, want)
+	}
+}
+
 // TestSamplesAreAboutAnObject: samples of one object have one scope and keys of their own, whatever the
 // object; those of two objects have two. Where the event is its own object nothing can be asked for.
 func TestSamplesAreAboutAnObject(t *testing.T) {

@@ -121,7 +121,7 @@ const stripeExample = `{
     }
   },
   "livemode": false,
-  "pending_webhooks": 1,
+  "pending_webhooks": {{left}},
   "request": {"id": "req_ExampleExample", "idempotency_key": "8f3f1d0e-0000-4000-8000-000000001001"},
   "type": "{{type}}"
 }`

@@ -71,5 +71,5 @@ const telnyxExample = `{
       "encoding": "GSM-7"
     }
   },
-  "meta": {"attempt": 1}
+  "meta": {"attempt": {{attempt}}}
 }`

@@ -28,6 +28,8 @@ type Sample struct {
 	Object string
 	// Version is the number of the object's state, where the provider has such numbers.
 	Version int64
+	// Attempt is the number of the delivery of the event, where the provider says something of that. Less than 1: the first.
+	Attempt int64
 	// Time is when it happened.
 	Time time.Time
 }
@@ -37,6 +39,7 @@ type Sample struct {
 func (s Spec) Sample(of Sample) (http.Header, []byte) {
 	of.Type = cmp.Or(of.Type, s.Example.Type)
 	of.Object = cmp.Or(of.Object, s.Example.Object, of.ID)
+	of.Attempt = max(of.Attempt, 1)
 	event, action, _ := strings.Cut(of.Type, ".")
 	fill := func(escape func(string) string) *strings.Replacer {
 		return strings.NewReplacer(
@@ -46,6 +49,9 @@ func (s Spec) Sample(of Sample) (http.Header, []byte) {
 			"{{action}}", escape(action),
 			"{{object}}", escape(of.Object),
 			"{{version}}", strconv.FormatInt(of.Version, 10),
+			"{{attempt}}", strconv.FormatInt(of.Attempt, 10),
+			"{{retry}}", strconv.FormatInt(of.Attempt-1, 10),
+			"{{left}}", strconv.FormatInt(max(4-of.Attempt, 1), 10),
 			"{{unix}}", strconv.FormatInt(of.Time.Unix(), 10),
 			"{{millis}}", strconv.FormatInt(of.Time.UnixMilli(), 10),
 			"{{time}}", escape(of.Time.UTC().Format(time.RFC3339)),

@@ -205,7 +205,8 @@ func FormatDuration(d time.Duration) string {
 
 // Template is the form of a realistic request. In the header's values, the query and the body, {{id}},
 // {{type}}, {{event}} and {{action}} (the type before and after its first dot), {{object}}, {{version}},
-// {{unix}}, {{millis}} and {{time}} (RFC 3339) are replaced.
+// {{unix}}, {{millis}} and {{time}} (RFC 3339) are replaced. So is what differs between deliveries of one event: {{attempt}}
+// and {{retry}} count them, from 1 and from 0, and {{left}} counts down from 3 to 1.
 type Template struct {
 	// ID is an identifier of the kind that the sender gives its events, as it stands in the place of {{id}}.
 	// Default: one like those of Standard Webhooks. See [Template.NewID].
