@@ -74,10 +74,10 @@ func Object(name string) Option { return func(s *settings) { s.object = name } }
 // rightly, and for the storm they are lost. Default [DefaultPerObject].
 func PerObject(n int) Option { return func(s *settings) { s.perObject = n } }
 
-// Body sets what the events say: f returns the body of the event with that ID, type, object, version, attempt and time,
-// always the same for the same one and the same attempt. The ID has to be where the provider has it, or all events would have one
-// key; object, version and time matter to handlers that go by them, the attempt where a provider says
-// something of it. Default: the sample of the catalogue.
+// Body sets what the events say: f returns the body of the event with that ID, type, object, version and time,
+// always the same for the same one, but for what the provider says of the attempt. The ID has to be where the
+// provider has it, or all events would have one key; object, version and time matter to handlers that go by them.
+// Default: the sample of the catalogue.
 func Body(f func(of spec.Sample) []byte) Option { return func(s *settings) { s.body = f } }
 
 // Now sets the clock by which events happen and are signed. Default [time.Now].
