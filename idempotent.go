@@ -211,8 +211,8 @@ func (h *idempotent[Tx]) keepAlone(ctx context.Context, c *call, answer *Respons
 //     that back, unless an earlier attempt had come further, or [PinRequest] or [Transport] was called;
 //   - an answer that is complete when the request's context has ended, because [WithTimeout] has passed or the lease
 //     was lost, counts as cut short all the same: nobody can tell. Give handlers the time that they need;
-//   - an answer above [WithMaxResponse] that would be kept cannot undo the work either: the 500 that says so is
-//     kept in its place;
+//   - an answer above [WithMaxResponse] that would be kept cannot undo the work either: a 500 is kept in its place, which
+//     says whether the request was carried out or refused. The observer is told [ErrResponseTooLarge];
 //   - requests with safe methods, and those without a key where it is optional, go to next as they are, with
 //     the writer of the server.
 //
@@ -253,6 +253,7 @@ func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
 	answer, err := h.run(ctx, held, asked, c)
 	answer, err = h.record(ctx, held, c, answer, err)
 	if errors.Is(err, ErrStale) {
+		h.log.WarnContext(ctx, "the claim was taken over while the request was carried out; the handler may have run twice under this key", "source", held.Source, "key", held.Key, "error", err)
 		return result{verdict: Busy, problem: inProgress(), err: err}
 	}
 	return h.settle(ctx, held, answer, err)
@@ -272,7 +273,7 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 		p := recover()
 		switch tooLarge := errors.Is(rec.Err(), ErrResponseTooLarge); {
 		case tooLarge && h.keeps(rec.Status(), held) && ctx.Err() == nil:
-			answer, err = h.tooLarge(ctx, c, rec.Err()) // after which a proxy panics
+			answer, err = h.instead(c, rec.Status(), rec.Err()) // after which a proxy panics
 		case tooLarge && p == http.ErrAbortHandler: // because of that
 			answer, err = h.finish(ctx, rec, held)
 		case p != nil:
@@ -283,21 +284,38 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 	return h.finish(ctx, rec, held)
 }
 
-// tooLarge returns the answer in place of one that is larger than can be kept, and logs why it cannot.
-func (h *idempotentLease) tooLarge(ctx context.Context, c *call, why error) (*Response, error) {
-	h.log.ErrorContext(ctx, "the request was carried out, and is answered 500 for good: its answer cannot be kept", "source", c.Source, "key", c.Key, "error", why)
+// insteadError says that the answer of a request that is done could not be kept, and that a problem is on record in its place.
+type insteadError struct {
+	status  int // that the handler answered
+	problem *problem.Details
+	err     error
+}
+
+func (e *insteadError) Error() string {
+	return fmt.Sprintf("the handler answered %d, and its client and all copies get %d: %v", e.status, e.problem.Status, e.err)
+}
+
+func (e *insteadError) Unwrap() error { return e.err }
+
+// instead returns the answer in place of one of that status that is larger than can be kept, with an [insteadError].
+func (h *idempotentLease) instead(c *call, status int, why error) (*Response, error) {
+	said := "the request was carried out, and its answer is larger than can be kept"
+	if status >= http.StatusBadRequest {
+		said = fmt.Sprintf("the request was refused (%d), and that answer is larger than can be kept", status)
+	}
+	p := h.occurrence(c.Request, problem.AnswerTooLarge.New(said))
 	rec := recorder.New(math.MaxInt)
-	h.refuse(rec, h.occurrence(c.Request, problem.AnswerTooLarge.New("the request was carried out, and its answer is larger than can be kept")))
-	answer, err := rec.Answer()
-	return (*Response)(answer), err
+	h.refuse(rec, p)
+	answer, _ := rec.Answer() // which is complete, and of any size
+	return (*Response)(answer), &insteadError{status, p, why}
 }
 
 // record stores what came of the attempt, and returns the answer, or why it cannot be answered with that.
 func (h *idempotentLease) record(ctx context.Context, held Claim, c *call, answer *Response, failed error) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	if failed == nil {
-		return h.complete(ctx, held, c, answer)
+	if instead := (*insteadError)(nil); failed == nil || errors.As(failed, &instead) {
+		return h.complete(ctx, held, c, answer, failed)
 	}
 	f := FailureOf(ctx, held.Ref, failed)
 	f.Pin = f.Pin || !harmless(answer, failed)
@@ -311,16 +329,19 @@ func (h *idempotentLease) record(ctx context.Context, held Claim, c *call, answe
 	return answer, failed
 }
 
-// complete stores the answer, or in its place that the store does not take one of that size.
-func (h *idempotentLease) complete(ctx context.Context, held Claim, c *call, answer *Response) (*Response, error) {
+// complete stores the answer, or one in its place if the store takes none of that size. Instead is nil unless it is one
+// already.
+func (h *idempotentLease) complete(ctx context.Context, held Claim, c *call, answer *Response, instead error) (*Response, error) {
 	store := func() error { return h.store.CompleteWith(ctx, held, *answer.again()) }
 	err := insist(ctx, store)
 	if errors.Is(err, ErrResponseTooLarge) {
-		if answer, err = h.tooLarge(ctx, c, err); err == nil {
-			err = insist(ctx, store)
-		}
+		answer, instead = h.instead(c, answer.Status, err)
+		err = insist(ctx, store)
 	}
-	if err != nil && !errors.Is(err, ErrStale) {
+	switch {
+	case err == nil:
+		return answer, instead
+	case !errors.Is(err, ErrStale):
 		err = fmt.Errorf("%w: the answer could not be recorded: %w", ErrUnknownOutcome, err)
 	}
 	return answer, err
@@ -426,7 +447,7 @@ func (h *idempotency) scopeOf(r *http.Request) (string, *problem.Details) {
 func (h *idempotency) serve(w http.ResponseWriter, c *call) {
 	start := h.now()
 	res := h.once(c.Context(), c)
-	if res.problem != nil {
+	if res.response == nil {
 		res.problem = h.occurrence(c.Request, res.problem)
 	}
 	h.report(c, res, h.now().Sub(start))
@@ -564,7 +585,7 @@ type result struct {
 	response *Response // nil: problem is the answer
 	durable  bool      // response is on record
 	problem  *problem.Details
-	err      error // why nothing is on record, if that is so
+	err      error // why nothing is on record, or not the answer of the handler, if that is so
 	aborted  bool  // the handler wants the connection cut
 }
 
@@ -574,7 +595,7 @@ func (res result) shared() result {
 		res.response = res.response.again()
 	}
 	if res.durable {
-		res.verdict = Duplicate
+		res.verdict, res.err = Duplicate, nil
 	}
 	res.aborted = false
 	return res
@@ -606,6 +627,7 @@ func (res result) status() string {
 func (h *idempotency) settle(ctx context.Context, c Claim, answer *Response, err error) result {
 	res := result{verdict: c.Verdict, conflict: c.Conflict, err: err}
 	var crash *panicError
+	var instead *insteadError
 	switch {
 	case c.Verdict == Busy && (err == nil || errors.Is(err, ErrBusy)):
 		res.problem, res.err = inProgress(), nil // nothing went wrong
@@ -613,6 +635,8 @@ func (h *idempotency) settle(ctx context.Context, c Claim, answer *Response, err
 		res.problem, res.err = pinnedKey(), nil
 	case errors.Is(err, errNotKept):
 		res.response = answer
+	case errors.As(err, &instead):
+		res.response, res.durable, res.problem = answer, true, instead.problem
 	case errors.As(err, &crash):
 		res.problem, res.aborted = failure(err), crash.value == http.ErrAbortHandler
 	case err != nil:

@@ -2,13 +2,16 @@ package hookonce_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -212,10 +215,11 @@ func TestIdempotentLeaseInsistsOnSaving(t *testing.T) {
 }
 
 // Late completion by a stale owner: its lease ran out, because it could not be extended, and somebody took
-// over. Its handler's context ends, and it neither stores nor gives its answer.
+// over. Its handler's context ends, and it neither stores nor gives its answer. That the work may have been done twice is logged.
 func TestIdempotentLeaseLateCompletionByStaleOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p printer
+		var log strings.Builder
 		store := memstore.New()
 		gate := make(chan struct{})
 		var cause error
@@ -224,7 +228,7 @@ func TestIdempotentLeaseLateCompletionByStaleOwner(t *testing.T) {
 			cause = context.Cause(r.Context())
 			<-gate
 			io.WriteString(w, "the answer of the stale owner")
-		}), hookonce.WithTimeout(time.Hour))
+		}), hookonce.WithTimeout(time.Hour), hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		first := at(1, "k1", "10", stale)
 		time.Sleep(hookonce.DefaultLease + time.Second)
 		synctest.Wait()
@@ -237,6 +241,10 @@ func TestIdempotentLeaseLateCompletionByStaleOwner(t *testing.T) {
 		wantAnswer(t, <-first, 409, "request-in-progress")
 		wantReplay(t, buy(desk(store, &p), "k1", "10"), w)
 		p.want(t, 1)
+		if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, "level=WARN") || !strings.Contains(line, "may have run twice") ||
+			!strings.Contains(line, "source=idempotency key=") {
+			t.Errorf("logged %s", line)
+		}
 	})
 }
 
@@ -266,6 +274,7 @@ func TestIdempotentLeaseLearnsThatItWasTakenOver(t *testing.T) {
 // The same while the successor is still at it: a stale owner neither completes nor frees its claim.
 func TestIdempotentLeaseStaleOwnerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
 		store := memstore.New()
 		gates := make(chan chan struct{}, 2)
 		var runs atomic.Int64
@@ -277,7 +286,7 @@ func TestIdempotentLeaseStaleOwnerFails(t *testing.T) {
 				w.WriteHeader(503)
 			}
 		})
-		first := at(1, "k1", "10", desk(faulty{Store: store, extend: away}, next))
+		first := at(1, "k1", "10", desk(faulty{Store: store, extend: away}, next, hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))
 		staleGate := <-gates
 		time.Sleep(hookonce.DefaultLease)
 		second := at(1, "k1", "10", desk(store, next))
@@ -287,6 +296,9 @@ func TestIdempotentLeaseStaleOwnerFails(t *testing.T) {
 		wantAnswer(t, buy(desk(store, next), "k1", "10"), 409, "request-in-progress")
 		close(ownGate)
 		wantAnswer(t, <-second, 200, "")
+		if line := log.String(); strings.Count(line, "may have run twice") != 1 {
+			t.Errorf("logged %s", line)
+		}
 	})
 }
 
@@ -410,19 +422,75 @@ func TestIdempotentLeaseFailureNotRecorded(t *testing.T) {
 	})
 }
 
-// An answer that is too large comes after an effect that nobody can undo: it is done, and all are told so.
+// An answer that is too large comes after an effect that nobody can undo, or refuses one for good: that is what all are told, those
+// who wait for it as well. It counts as a failure, which somebody has to mend, and is logged once, under the name that clients have.
 func TestIdempotentLeaseOversizeAnswer(t *testing.T) {
-	var p printer
-	h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.ServeHTTP(w, r)
-		if _, err := io.WriteString(w, strings.Repeat("x", 2000)); err != nil {
-			panic(http.ErrAbortHandler) // as a proxy does
-		}
-	}), hookonce.WithMaxResponse(1000))
-	first := buy(h, "k1", "10")
-	wantAnswer(t, first, 500, "answer-too-large")
-	wantReplay(t, buy(h, "k1", "10"), first)
-	p.want(t, 1)
+	for name, c := range map[string]struct {
+		status int
+		store  bool // finds it too large, and not the limit of the handler
+		told   string
+	}{
+		"done":                   {201, false, "the request was carried out, and its answer is larger than can be kept"},
+		"done, to the store":     {201, true, "the request was carried out, and its answer is larger than can be kept"},
+		"declined":               {422, false, "the request was refused (422), and that answer is larger than can be kept"},
+		"declined, to the store": {422, true, "the request was refused (422), and that answer is larger than can be kept"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log strings.Builder
+				var mu sync.Mutex
+				seen := map[string]int{}
+				store, limit, tries := faulty{Store: memstore.New()}, 1000, 0
+				if c.store {
+					limit, store.completeWith = 1<<20, func(persist func() error) error {
+						if tries++; tries == 1 {
+							return hookonce.ErrResponseTooLarge
+						}
+						return persist()
+					}
+				}
+				runs := 0
+				h := desk(store, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					runs++
+					time.Sleep(time.Second)
+					w.WriteHeader(c.status)
+					if _, err := io.WriteString(w, strings.Repeat("x", 2000)); err != nil {
+						panic(http.ErrAbortHandler) // as a proxy does
+					}
+				}), hookonce.WithMaxResponse(limit), hookonce.WithWait(time.Minute), hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+					hookonce.WithObserver(func(_ context.Context, o hookonce.Observation) {
+						mu.Lock()
+						defer mu.Unlock()
+						seen[fmt.Sprint(o.Status, " ", errors.Is(o.Err, hookonce.ErrResponseTooLarge))]++
+					}))
+				answers := at(3, "k1", "10", h)
+				var first *httptest.ResponseRecorder
+				var copies []*httptest.ResponseRecorder
+				for range cap(answers) {
+					if w := <-answers; w.Header().Get("Idempotency-Replayed") == "" {
+						first = w
+					} else {
+						copies = append(copies, w)
+					}
+				}
+				wantAnswer(t, first, 500, "answer-too-large")
+				for _, w := range append(copies, buy(h, "k1", "10")) {
+					wantReplay(t, w, first)
+				}
+				var doc struct{ Detail, Instance string }
+				if err := json.Unmarshal(first.Body.Bytes(), &doc); err != nil || doc.Detail != c.told {
+					t.Errorf("told %s, %v; want %s", first.Body, err, c.told)
+				}
+				if line := log.String(); strings.Count(line, "\n") != 1 || !strings.Contains(line, "level=ERROR") || !strings.Contains(line, "instance="+doc.Instance) ||
+					!strings.Contains(line, fmt.Sprint("answered ", c.status)) {
+					t.Errorf("logged %s", line)
+				}
+				if want := map[string]int{"failed true": 1, "duplicate false": 3}; !maps.Equal(seen, want) || runs != 1 {
+					t.Errorf("observed %v after %d runs, want %v", seen, runs, want)
+				}
+			})
+		})
+	}
 }
 
 // oversizeFailures answer with a status that is not kept, and with more than 1000 bytes.

@@ -451,7 +451,7 @@ type Observation struct {
 	Source, Provider, Type string
 	// Status is what the answer's Hookonce-Status header says (accepted, duplicate, conflict,
 	// unkeyed), or "busy", "failed", "dead" or "rejected". A request with a key is a duplicate when it is
-	// given the answer of another, and failed, too, when the answer is not kept.
+	// given the answer of another, and failed, too, when the answer is not kept, or cannot be.
 	Status string
 	// Attempt is the number of the attempt that was made at an event under its key, from 1. 0: none was, because the event was
 	// done or others had it, or it has no key; always for a request with a key.
