@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -64,9 +65,10 @@ func newBudget(perHour int, now func() time.Time) *budget {
 
 // visit is one request on its way through the store.
 type visit struct {
-	from netip.Prefix
-	by   caller
-	paid []*bucket // what the row may cost is taken of these
+	from     netip.Prefix
+	by       caller
+	answered int       // by the service; what is stored may be another answer, in place of one that is too large
+	pays     []*bucket // what the row may cost is taken of these
 }
 
 type visitKey struct{}
@@ -86,7 +88,7 @@ func visitOf(ctx context.Context) *visit {
 	return v
 }
 
-// take takes one row of what is left to v, or returns how long it is until there is one.
+// take takes one row of what is left to v, or nothing and returns how long it is until there is one.
 func (b *budget) take(v *visit) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,6 +101,7 @@ func (b *budget) take(v *visit) (wait time.Duration) {
 	if v.by != (caller{}) {
 		buckets = append(buckets, b.bucket(now, get(callers, v.by)))
 	}
+	v.pays = buckets
 	for _, bucket := range buckets {
 		if lacks := 1 - bucket.left; lacks > 0 {
 			wait = max(wait, time.Duration(lacks/b.perHour*float64(time.Hour)))
@@ -110,7 +113,6 @@ func (b *budget) take(v *visit) (wait time.Duration) {
 	for _, bucket := range buckets {
 		bucket.left--
 	}
-	v.paid = buckets
 	return 0
 }
 
@@ -141,14 +143,13 @@ func (b *budget) bucket(now time.Time, one *bucket) *bucket {
 	return one
 }
 
-// give gives n rows back, or takes more of them if it is negative. Only the first time counts.
+// give gives n rows back, or takes more of them if it is negative.
 func (b *budget) give(v *visit, n float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, bucket := range v.paid {
+	for _, bucket := range v.pays {
 		bucket.left = min(b.perHour, bucket.left+n)
 	}
-	v.paid = nil
 }
 
 // admit says that the service has let the caller in.
@@ -176,10 +177,12 @@ func (s bounded) Await(ctx context.Context, ref hookonce.Ref) error {
 	return errors.ErrUnsupported
 }
 
-// Claim implements [hookonce.Store]. A key that is on record costs nothing, and is taken whatever is left.
+// Claim implements [hookonce.Store]. A key that is on record costs nothing, and is taken whatever is left: the first attempt
+// has paid for its row, and later ones pay for no more than a long answer.
 func (s bounded) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.Claim, error) {
 	v := visitOf(ctx)
-	if wait := s.budget.take(v); wait > 0 {
+	wait := s.budget.take(v)
+	if wait > 0 {
 		switch _, err := s.Lookup(ctx, req.Ref); {
 		case errors.Is(err, hookonce.ErrNotFound):
 			return hookonce.Claim{}, hookonce.RetryAfter(wait, hookonce.ErrTooManyKeys)
@@ -188,7 +191,7 @@ func (s bounded) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce
 		}
 	}
 	c, err := s.ResponseStore.Claim(ctx, req)
-	if (err != nil || c.Verdict != hookonce.Acquired || c.Token != 1) && !errors.Is(err, hookonce.ErrUnknownOutcome) {
+	if row := err == nil && c.Verdict == hookonce.Acquired && c.Token == 1; !row && wait == 0 {
 		s.budget.give(v, 1)
 	}
 	return c, err
@@ -208,7 +211,7 @@ func (s bounded) CompleteWith(ctx context.Context, c hookonce.Claim, r hookonce.
 	err := s.ResponseStore.CompleteWith(ctx, c, r)
 	switch v := visitOf(ctx); {
 	case err != nil:
-	case success(r.Status):
+	case success(cmp.Or(v.answered, r.Status)):
 		s.budget.give(v, 2)
 		s.budget.admit(v)
 		connlimit.Known(ctx)

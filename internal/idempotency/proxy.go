@@ -43,6 +43,7 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 			case !switched(res):
 				return errSwitched
 			}
+			visitOf(res.Request.Context()).answered = res.StatusCode
 			return nil
 		},
 		ErrorLog: loglimit.Std(log, slog.LevelDebug, "an answer was not handed on", "source", s.Name),

@@ -468,20 +468,23 @@ func TestTrailersAreLeftOut(t *testing.T) {
 	}
 }
 
-// What strangers bring about at any time, that the service turns them away, counts by itself: alerts go by failures.
+// What strangers bring about at any time, that the service turns them away, counts by itself: alerts go by failures. One is an
+// answer that cannot be kept.
 func TestTurnedAwayIsNoFailure(t *testing.T) {
-	for status, want := range map[int]string{401: "refused", 429: "refused", 500: "failed", 404: "accepted"} {
+	for c, want := range map[struct{ status, size int }]string{
+		{401, 0}: "refused", {429, 0}: "refused", {500, 0}: "failed", {404, 0}: "accepted", {201, 500}: "accepted", {201, 2000}: "failed", {404, 2000}: "failed",
+	} {
 		m := NewMetrics(prometheus.NewRegistry())
 		h := New(Service{
-			Name: "charges", URL: &url.URL{Scheme: "http", Host: "service.test"}, MaxBody: 1 << 20, MaxAnswer: 1 << 20, Timeout: 20 * time.Second, Lease: 10 * time.Second, NewKeys: 1,
+			Name: "charges", URL: &url.URL{Scheme: "http", Host: "service.test"}, MaxBody: 1 << 20, MaxAnswer: 1000, Timeout: 20 * time.Second, Lease: 10 * time.Second, NewKeys: 1,
 			Transport: serviceFunc(func(r *http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+				return &http.Response{StatusCode: c.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", c.size))), Request: r}, nil
 			}),
 		}, Options{Store: memstore.New(), Metrics: m, Logger: slog.New(slog.DiscardHandler), Now: time.Now})
 		h.ServeHTTP(httptest.NewRecorder(), keyed(t, "http://gw.test/"))
 		for _, s := range []string{"accepted", "refused", "failed"} {
 			if n := testutil.ToFloat64(m.requests.WithLabelValues("charges", s)); (n == 1) != (s == want) {
-				t.Errorf("%d: %v count as %s, want one %s", status, n, s, want)
+				t.Errorf("%v: %v count as %s, want one %s", c, n, s, want)
 			}
 		}
 	}
