@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"cmp"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -30,8 +31,14 @@ func unknown(typ *problem.Type, detail string) *problem.Details {
 // retryAfter is how long a client is asked to wait for a service that failed.
 const retryAfter = 5 * time.Second
 
-// refuse answers r with p, as the library would.
-func refuse(w http.ResponseWriter, r *http.Request, s Service, p *problem.Details) {
+// refuser answers in place of a service.
+type refuser struct {
+	Service
+	log *slog.Logger
+}
+
+// refuse answers r with p, as the library would, and logs what it is and why, under the name that the client is told.
+func (s refuser) refuse(w http.ResponseWriter, r *http.Request, p *problem.Details, level slog.Level, what string, why ...slog.Attr) {
 	keys := keysOf(r.Header)
 	own := p.Of(header.SafeMethod(r.Method) || len(keys) > 0)
 	if len(keys) == 1 && len(keys[0]) <= 2*hookonce.DefaultMaxKey+2 {
@@ -41,6 +48,7 @@ func refuse(w http.ResponseWriter, r *http.Request, s Service, p *problem.Detail
 	if *own.Retryable {
 		own.RetryAfter = retryAfter
 	}
+	s.log.LogAttrs(r.Context(), level, what, append([]slog.Attr{slog.String("source", s.Name), slog.String("instance", own.Instance)}, why...)...)
 	own.Write(w)
 }
 

@@ -24,6 +24,7 @@ import (
 // newProxy forwards requests to the service. Answers are handed on as they come; copies of them are made
 // elsewhere.
 func newProxy(s Service, log *slog.Logger) http.Handler {
+	own := refuser{s, log}
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(s.URL)
@@ -49,13 +50,11 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 		ErrorLog: loglimit.Std(log, slog.LevelDebug, "an answer was not handed on", "source", s.Name),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if p := unsent(r.Context()); p != nil {
-				log.DebugContext(r.Context(), "the client did not send all of its request, or left before the answer", "source", s.Name, "error", err)
-				refuse(w, r, s, p)
+				own.refuse(w, r, p, slog.LevelDebug, "the client did not send all of its request, or left before the answer", slog.Any("error", err))
 				return
 			}
 			what := cmp.Or(lostClaim(r.Context()), "the service did not answer")
-			log.WarnContext(r.Context(), what, "source", s.Name, "error", err)
-			refuse(w, r, s, unanswered(r.Context(), err))
+			own.refuse(w, r, unanswered(r.Context(), err), slog.LevelWarn, what, slog.Any("error", err))
 		},
 	}
 }

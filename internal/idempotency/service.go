@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -69,18 +70,18 @@ func New(s Service, o Options) http.Handler {
 	headers := newDecisive(s)
 	store := bounded{o.Store, newBudget(s.NewKeys, o.Now)}
 	claimed := hookonce.IdempotentLease(store, ClaimSource(s.Name), newProxy(s, o.Logger), opts...)
+	reject := func(w http.ResponseWriter, r *http.Request, reason string, p *problem.Details) {
+		o.Metrics.reject(s.Name, reason)
+		refuser{s, o.Logger}.refuse(w, r, p, slog.LevelWarn, "idempotent request rejected",
+			slog.String("reason", reason), slog.Int("status", p.Status), slog.String("detail", p.Detail))
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if climbs(r.URL.Path) {
-			o.Metrics.reject(s.Name, "path")
-			refuse(w, r, s, outside)
+			reject(w, r, "path", outside)
 			return
 		}
 		if err := headers.check(r); err != nil {
-			const reason = "ambiguous_header"
-			o.Metrics.reject(s.Name, reason)
-			p := problem.AmbiguousHeader.New(err.Error())
-			o.Logger.WarnContext(r.Context(), "idempotent request rejected", "source", s.Name, "reason", reason, "status", p.Status, "detail", p.Detail)
-			refuse(w, r, s, p)
+			reject(w, r, "ambiguous_header", problem.AmbiguousHeader.New(err.Error()))
 			return
 		}
 		r = newVisit(r, o.sender(r), scope)

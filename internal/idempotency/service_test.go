@@ -647,6 +647,7 @@ func TestProtocolsThatAreHandedOn(t *testing.T) {
 
 // Every problem says what happened, whether to send the request again, under which key, and where to read on.
 func TestProblems(t *testing.T) {
+	quiet := slog.New(slog.DiscardHandler)
 	seen := map[string]bool{}
 	for _, p := range []*problem.Details{outside, timedOut, unreachable, problem.AmbiguousHeader.New("send it once")} {
 		name, retryable := p.Type.String(), p.Type.Retryable()
@@ -654,7 +655,7 @@ func TestProblems(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/", nil)
 			r.Header[header] = []string{`"k1"`}
 			w := httptest.NewRecorder()
-			refuse(w, r, Service{}, p)
+			refuser{Service{}, quiet}.refuse(w, r, p, slog.LevelWarn, "rejected")
 			var doc struct {
 				Type, Title, Detail, Instance, Key, Documentation string
 				Status                                            int
@@ -681,15 +682,62 @@ func TestProblems(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Header.Set("Idempotency-Key", key)
 		w := httptest.NewRecorder()
-		refuse(w, r, Service{}, timedOut)
+		refuser{Service{}, quiet}.refuse(w, r, timedOut, slog.LevelWarn, "the service did not answer")
 		if strings.Contains(w.Body.String(), key) != shown || !strings.Contains(w.Body.String(), `"retryable":true`) {
 			t.Errorf("with a key of %d bytes: %s", n, w.Body)
 		}
 	}
 	w := httptest.NewRecorder()
-	refuse(w, httptest.NewRequest(http.MethodPost, "/", nil), Service{Documentation: "https://developer.example.com/keys"}, outside)
+	refuser{Service{Documentation: "https://developer.example.com/keys"}, quiet}.refuse(w, httptest.NewRequest(http.MethodPost, "/", nil), outside, slog.LevelWarn, "rejected")
 	if !strings.Contains(w.Body.String(), `"https://developer.example.com/keys#path"`) {
 		t.Errorf("answered %s", w.Body)
+	}
+}
+
+// The name that a client is told of its problem is in the log, once, with what happened.
+func TestProblemsAreLogged(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, key, connection string
+		body                  error // that the client's body ends with
+		answer                int   // bytes; negative: the service breaks off
+		kind                  string
+		line                  string
+	}{
+		"a path that leads out":      {path: "/a/../b", key: "k1", kind: "path", line: `level=WARN msg="idempotent request rejected" source=charges`},
+		"a header taken off":         {key: "k1", connection: "Idempotency-Key", kind: "ambiguous-header", line: `level=WARN msg="idempotent request rejected" source=charges`},
+		"a key that is malformed":    {key: `"`, kind: "idempotency-key-malformed", line: `level=WARN msg="idempotent request rejected" source=gateway:charges`},
+		"a service that breaks off":  {key: "k1", answer: -1, kind: "service-unreachable", line: `level=WARN msg="the service did not answer" source=charges`},
+		"an answer that is too long": {key: "k1", answer: 2000, kind: "answer-too-large", line: `level=ERROR msg="idempotent request failed" source=gateway:charges`},
+		"a client that breaks off":   {body: io.ErrUnexpectedEOF, kind: "body-truncated", line: `level=DEBUG msg="the client did not send all of its request`},
+	} {
+		var log bytes.Buffer
+		h := New(Service{
+			Name: "charges", URL: &url.URL{Scheme: "http", Host: "service.test"}, MaxBody: 1 << 20, MaxAnswer: 1000, Timeout: time.Minute,
+			Lease: 10 * time.Second, OptionalKey: true, NewKeys: 1,
+			Transport: serviceFunc(func(r *http.Request) (*http.Response, error) {
+				if _, err := io.ReadAll(r.Body); err != nil || c.answer < 0 {
+					return nil, cmp.Or(err, io.ErrUnexpectedEOF)
+				}
+				return &http.Response{StatusCode: http.StatusCreated, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(strings.Repeat("x", c.answer))), Request: r}, nil
+			}),
+		}, Options{Store: memstore.New(), Metrics: NewMetrics(prometheus.NewRegistry()), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Now: time.Now})
+		r := httptest.NewRequest(http.MethodPost, "http://gw.test/", io.MultiReader(strings.NewReader("10"), iotest.ErrReader(cmp.Or(c.body, io.EOF))))
+		r.URL.Path = cmp.Or(c.path, "/")
+		for name, value := range map[string]string{"Idempotency-Key": c.key, "Connection": c.connection} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		var doc struct{ Type, Instance string }
+		if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil || doc.Type != "urn:hookonce:problem:"+c.kind {
+			t.Errorf("%s: answered %d %s", name, w.Code, w.Body)
+		}
+		before, after, _ := strings.Cut(log.String(), "instance="+doc.Instance)
+		if line := before[strings.LastIndex(before, "\n")+1:]; !strings.Contains(line, c.line) || strings.Contains(after, doc.Instance) {
+			t.Errorf("%s: the instance %s is not in the log once: %s", name, doc.Instance, &log)
+		}
 	}
 }
 
