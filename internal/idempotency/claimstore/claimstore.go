@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgstandby"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -66,6 +67,7 @@ func OpenPostgres(ctx context.Context, dsn, name string, o Options) (*Store, err
 		return nil, err
 	}
 	cfg.AfterConnect = durable
+	waits := pgstandby.Watch(cfg.ConnConfig)
 	pgstore.FollowPrimary(cfg)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -77,14 +79,15 @@ func OpenPostgres(ctx context.Context, dsn, name string, o Options) (*Store, err
 	}
 	store := pgstore.New(pool, opts...)
 	return start(&Store{
-		ResponseStore: store, inspector: store,
+		ResponseStore: replicated{store, waits}, inspector: store,
 		opt: o, pool: pool, close: func() { store.Close(); pool.Close() },
 	}), nil
 }
 
-// durable makes the connection wait for the disk at every commit, where the server's setting would not.
+// durable makes the connection wait for the disk at every commit, and hear where it waits for a standby no longer, where the
+// server's settings would not.
 func durable(ctx context.Context, c *pgx.Conn) error {
-	_, err := c.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`)
+	_, err := c.Exec(ctx, `SELECT set_config(name, safe, false) `+pgstandby.UnsafeSettings)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/pgstandby"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/schema"
@@ -312,6 +313,76 @@ func TestCommitsAreDurable(t *testing.T) {
 	var setting string
 	if err := s.pool.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&setting); err != nil || setting != "on" {
 		t.Errorf("synchronous_commit is %q, %v", setting, err)
+	}
+}
+
+// An operator who sees commits wait for a standby that is away cancels them. PostgreSQL says that they succeeded, with a warning;
+// nobody is told so, because with the primary the claim or the answer would be lost, and the service asked again. That holds where
+// the role is set to hear no warnings.
+func TestACancelledWaitIsNoCommit(t *testing.T) {
+	t.Parallel()
+	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
+	dsn := primary.DSN(t)
+	standby := primary.Standby(t)
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	pgtest.Migrate(t, pool, "")
+	if _, err := pool.Exec(t.Context(), `ALTER ROLE CURRENT_USER SET client_min_messages = error`); err != nil {
+		t.Fatal(err)
+	}
+	s := opened(t)(OpenPostgres(t.Context(), dsn, "", Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)}))
+	request := func(key string) hookonce.ClaimRequest {
+		return hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "gateway:a", Key: key}, Lease: time.Hour}
+	}
+	held := map[string]hookonce.Claim{}
+	for _, key := range []string{"completed", "answered", "failed"} {
+		if held[key], err = s.Claim(t.Context(), request(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := work(t, s, "gateway:a", "done", hookonce.StateDone)
+	if err := standby.Deafen(); err != nil {
+		t.Fatal(err)
+	}
+	ways := map[string]func(ctx context.Context) error{
+		"a key is claimed":  func(ctx context.Context) error { _, err := s.Claim(ctx, request("new")); return err },
+		"the work was done": func(ctx context.Context) error { _, err := s.Claim(ctx, request(done.Key)); return err },
+		"it is on record":   func(ctx context.Context) error { _, err := s.Lookup(ctx, done); return err },
+		"the work is done":  func(ctx context.Context) error { return s.Complete(ctx, held["completed"]) },
+		"the answer is stored": func(ctx context.Context) error {
+			return s.CompleteWith(ctx, held["answered"], hookonce.Response{Status: 200})
+		},
+		"the work has failed": func(ctx context.Context) error {
+			return s.Fail(ctx, held["failed"], hookonce.Failure{Err: errors.New("500")})
+		},
+	}
+	for what, way := range ways {
+		told := make(chan error, 1)
+		go func() { told <- way(t.Context()) }()
+		for deadline := time.Now().Add(time.Minute); len(told) == 0; time.Sleep(10 * time.Millisecond) {
+			const cancel = `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`
+			var n int
+			if err := pool.QueryRow(t.Context(), cancel).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: no commit waits", what)
+			}
+		}
+		if err := <-told; !errors.Is(err, pgstandby.ErrCancelled) {
+			t.Errorf("it is told that %s, and no standby has it: %v", what, err)
+		}
+	}
+	if err := standby.Follow(primary); err != nil {
+		t.Fatal(err)
+	}
+	for what, way := range ways {
+		if err := way(t.Context()); err != nil {
+			t.Errorf("%s, once the standby follows: %v", what, err)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func (s *Store) Accept(ctx context.Context, batch []*journal.Record, now, lease 
 		Store: s, batch: batch, now: now, lease: lease,
 		results: make([]journal.Result, len(batch)), digests: make([][]byte, len(batch)),
 	}
-	err := s.waited(func() error {
+	err := s.waits.Heed(func() error {
 		for todo := a.valid(); len(todo) > 0; {
 			firsts, rest := a.split(todo)
 			if err := a.store(ctx, firsts); err != nil {

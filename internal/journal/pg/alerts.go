@@ -17,7 +17,7 @@ var errBusy = errors.New("somebody else changes alerts")
 // ChangeAlerts implements [journal.Store]. The lock ends with the transaction, which works behind a pooler as well.
 func (s *Store) ChangeAlerts(ctx context.Context, try bool, change func(*journal.AlertBook) (*journal.AlertChanges, error)) (bool, error) {
 	var refused error // by change
-	err := s.waited(func() error {
+	err := s.waits.Heed(func() error {
 		return s.alerting(ctx, "changing alerts", try, func(tx pgx.Tx) error {
 			book, err := s.alertBook(ctx, tx)
 			if err != nil {

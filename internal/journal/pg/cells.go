@@ -77,7 +77,7 @@ SELECT ` + strconv.Itoa(fencedID) + `, 0, '' WHERE NOT EXISTS (SELECT FROM fence
 // CellRecord implements [journal.CellKeeper]. A map that the standby which commits wait for does not have is told to nobody: others
 // would accept what it gives them, and this store, once the standby has taken over, accept it as well.
 func (s *Store) CellRecord(ctx context.Context) (r journal.CellRecord, err error) {
-	err = s.waited(func() (err error) {
+	err = s.waits.Heed(func() (err error) {
 		r.Maps, err = rows(ctx, s.pool, s.in(`WITH `+durable+`, `+replicated+`
 SELECT number, content, since FROM replicated, {{.}}cell_maps ORDER BY number`), nil, scanCellMap)
 		return err

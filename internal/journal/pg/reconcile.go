@@ -29,7 +29,7 @@ func (s *Store) Known(ctx context.Context, source string, keys []string) (map[st
 	var key string
 	var k journal.Known
 	var open []journal.State
-	err = s.waited(func() error {
+	err = s.waits.Heed(func() error {
 		return each(ctx, s.pool, s.in(knownSQL), []any{source, keys}, []any{&key, &k.ID, &k.ReceivedAt, &k.Listed, &k.Verified, &open}, func() error {
 			k.State = journal.Standing(open)
 			known[key] = k

@@ -58,7 +58,7 @@ const changeSQL = `WITH ` + durable + `, ` + replicated + ` SELECT pg_advisory_x
 // statements see everything that was committed before they began, whatever the server's default is. It fails where somebody
 // cancelled its wait for the standby: it may be said again, and then waits for the standby anew.
 func (s *Store) change(ctx context.Context, what string, f func(tx pgx.Tx) error) error {
-	return s.waited(func() error { return s.changeUnheard(ctx, what, f) })
+	return s.waits.Heed(func() error { return s.changeUnheard(ctx, what, f) })
 }
 
 // changeUnheard is change for what may not be said again.

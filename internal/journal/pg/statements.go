@@ -1,6 +1,10 @@
 package pg
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/hookonce/hookonce/internal/pgstandby"
+)
 
 // statements are the texts of everything that the store asks, with the schema filled in. Tables keep the names that
 // the schema gave them: lanes has the ordering groups, twins the logical duplicates, sightings the duplicate receipts.
@@ -30,15 +34,12 @@ func newStatements(prefix string) statements {
 
 // durable is a common table expression of exactly one row that makes the statement's own transaction
 // commit synchronously when the server or the role is set to lose commits in a crash, and say so when somebody
-// cancels its wait for a standby, see [watchWaits]. A SET on the connection would not do: behind a transaction
+// cancels its wait for a standby, see [pgstandby.Watch]. A SET on the connection would not do: behind a transaction
 // pooler it lands on somebody else's connection.
-const durable = `durable AS (SELECT count(set_config(name, safe, true)) ` + unsafeSettings + `)`
+const durable = `durable AS (SELECT count(set_config(name, safe, true)) ` + pgstandby.UnsafeSettings + `)`
 
 // setDurable does for an explicit transaction what [durable] does for a statement.
-const setDurable = `SELECT set_config(name, safe, true) ` + unsafeSettings
-
-const unsafeSettings = `FROM (VALUES ('synchronous_commit', 'off', 'on'), ('client_min_messages', 'error', 'warning')) AS s (name, unsafe, safe)
-	WHERE current_setting(name) = unsafe`
+const setDurable = `SELECT set_config(name, safe, true) ` + pgstandby.UnsafeSettings
 
 // replicated is a common table expression of exactly one row for a statement that has somebody told of what it reads. It has the
 // statement's commit wait for a standby where commits do, and so for everything that it reads: what is read may be in the

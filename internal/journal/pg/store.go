@@ -17,13 +17,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/pgprimary"
+	"github.com/hookonce/hookonce/internal/pgstandby"
 	"github.com/hookonce/hookonce/schema"
 )
 
@@ -62,7 +62,7 @@ type Store struct {
 	// oneSnapshot is set where transactions have one snapshot for all that they do, unless they are begun as others.
 	oneSnapshot atomic.Bool
 	identity    known
-	unwaited    *atomic.Int64 // commits whose wait for a standby was cancelled on the server, see [watchWaits]
+	waits       *pgstandby.Waits
 }
 
 var _ journal.Store = (*Store)(nil)
@@ -79,13 +79,13 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	unwaited := watchWaits(cfg)
+	waits := pgstandby.Watch(cfg.ConnConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("journal/pg: %w", err)
 	}
 	s := newStore(pool, prefix, o)
-	s.unwaited = unwaited
+	s.waits = waits
 	if err := s.prepare(ctx, o); err != nil {
 		pool.Close()
 		return nil, err
@@ -95,7 +95,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 
 func newStore(pool *pgxpool.Pool, prefix string, o Options) *Store {
 	s := &Store{pool: pool, sql: newStatements(prefix), prefix: prefix,
-		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, attach: maxAttach, looks: map[journal.Kind]*aside{}, turn: make(chan struct{}, 1), unwaited: new(atomic.Int64)}
+		channel: cmp.Or(o.Schema, schema.DefaultName), log: o.Logger, attach: maxAttach, looks: map[journal.Kind]*aside{}, turn: make(chan struct{}, 1), waits: new(pgstandby.Waits)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -112,35 +112,6 @@ func poolConfig(dsn string, o Options) (*pgxpool.Config, error) {
 	cfg.AfterConnect = registerBytes
 	pgprimary.Follow(cfg)
 	return cfg, nil
-}
-
-// watchWaits counts the commits whose wait for a standby was cancelled on the server (pg_cancel_backend). PostgreSQL says that
-// such a commit succeeded, with a warning: it is on the primary, and perhaps nowhere else. The warning's text follows the
-// server's language; the function that it comes from does not (src/backend/replication/syncrep.c).
-func watchWaits(cfg *pgxpool.Config) *atomic.Int64 {
-	n := new(atomic.Int64)
-	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) {
-		if notice.Routine == "SyncRepWaitForLSN" {
-			n.Add(1)
-		}
-	}
-	return n
-}
-
-// errUnwaited says that it is not known where a commit is.
-var errUnwaited = errors.New("journal/pg: the wait of a commit for its standby was cancelled on the server (pg_cancel_backend): who sends or asks again is answered when a standby has it")
-
-// waited runs what somebody is told of, and fails where a wait for a standby was cancelled meanwhile: by its commits or by those
-// of another call that was under way, which cannot be told apart.
-func (s *Store) waited(f func() error) error {
-	before := s.unwaited.Load()
-	if err := f(); err != nil {
-		return err
-	}
-	if s.unwaited.Load() != before {
-		return errUnwaited
-	}
-	return nil
 }
 
 // limits bounds the pool, and the wait for a connection.
