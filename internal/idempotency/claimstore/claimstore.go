@@ -49,7 +49,7 @@ type Store struct {
 // OpenSQLite returns a store on db, which it closes. The tables are current.
 func OpenSQLite(db *sql.DB, o Options) (*Store, error) {
 	inspector := sqlstore.New(db, sqlstore.SQLite, sqlstore.WithClock(o.Now))
-	var store hookonce.ResponseStore = inspector
+	var store hookonce.ResponseStore = oneWriter{inspector}
 	if o.Standing != nil {
 		store = standing{store, o.Standing}
 	}

@@ -280,6 +280,41 @@ func TestStanding(t *testing.T) {
 	}
 }
 
+// A database that another writer has locked is a fault of this side: a new key is not busy, and one that is busy stays so.
+func TestLockedDatabaseIsNotBusy(t *testing.T) {
+	t.Parallel()
+	file := "file:" + filepath.Join(t.TempDir(), "hookonce.db") + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(1)&_txlock=immediate"
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := schema.Migrate(t.Context(), db, schema.SQLite, ""); err != nil {
+		t.Fatal(err)
+	}
+	s := opened(t)(OpenSQLite(db, Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)}))
+	held := work(t, s, "gateway:a", "held", hookonce.StateProcessing)
+	writer, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := func(ref hookonce.Ref) (hookonce.Claim, error) {
+		return s.Claim(t.Context(), hookonce.ClaimRequest{Ref: ref, Lease: time.Minute})
+	}
+	fresh := hookonce.Ref{Source: "gateway:a", Key: "new"}
+	if c, err := claim(fresh); !errors.Is(err, errLocked) || errors.Is(err, hookonce.ErrBusy) || c.Verdict != 0 {
+		t.Errorf("a new key while the database is locked: %v, %v", c.Verdict, err)
+	}
+	if c, err := claim(held); err != nil || c.Verdict != hookonce.Busy {
+		t.Errorf("a key that is held: %v, %v", c.Verdict, err)
+	}
+	if err := writer.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := claim(fresh); err != nil || c.Verdict != hookonce.Acquired {
+		t.Errorf("when the other writer is done: %v, %v", c.Verdict, err)
+	}
+}
+
 // A process that waits for another one's work is told when it ends.
 func TestAwait(t *testing.T) {
 	dsn, pool := postgres(t)
