@@ -37,7 +37,7 @@ var gateway = []mutant{
 		`	"synchronous(NORMAL)",
 `,
 		[]test{{"./internal/journal/sqlite", "TestEveryCommitIsSynced"}, {"./internal/journal/sqlite", "TestPowerLoss"}}},
-	{"commit-not-durable", "3. Postgres is not told to reach the disk", "internal/journal/pg/statements.go",
+	{"commit-not-durable", "3. Postgres is not told to reach the disk", "internal/pgstandby/pgstandby.go",
 		`('synchronous_commit', 'off', 'on')`,
 		`('synchronous_commit', 'off', 'off')`,
 		[]test{{"./internal/journal/pg", "TestStore|TestKilledServerLosesNothing"}}},
