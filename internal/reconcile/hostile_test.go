@@ -36,6 +36,31 @@ func TestYoungIsNotPassed(t *testing.T) {
 	})
 }
 
+// TestMadeMeanwhileIsNotPassed: nothing is settled that the sender made after it was asked for its list, however long the run lasts
+// and however far our clock is ahead. A time that somebody asked for is by no clock.
+func TestMadeMeanwhileIsNotPassed(t *testing.T) {
+	const ahead = 5 * time.Minute
+	for name, until := range map[string]time.Duration{"until now": 0, "until a time": 2 * time.Minute} { // ago
+		bubble(t, name, func(t *testing.T) {
+			w := newWorld(t, &reconciletest.Server{Clock: time.Now, Intercept: resends(func(w http.ResponseWriter, n int) {
+				w.Header().Set("Retry-After", "840")
+				w.WriteHeader([]int{429, 202}[n-1])
+			})})
+			asked := time.Now()
+			w.server.Add(reconciletest.Entry{ID: "evt_old", At: asked.Add(-time.Hour)})
+			w.opts.Redeliver, w.opts.Lag = true, -1
+			w.opts.Now = func() time.Time { return time.Now().Add(ahead) }
+			if until > 0 {
+				w.opts.Until = asked.Add(-until)
+			}
+			r := w.mustRun()
+			if r.Redelivered != 1 || time.Since(asked) < 2*ahead || !r.Settled.Equal(asked.Add(-until)) {
+				t.Errorf("settled until %v, and the list is of %v: %+v", r.Settled, asked, r)
+			}
+		})
+	}
+}
+
 // TestOldestYoungIsNotPassed: of several that were too young when they were looked up the oldest is not settled, whichever was looked
 // up first.
 func TestOldestYoungIsNotPassed(t *testing.T) {

@@ -142,15 +142,26 @@ func (l *Lister) next(now ask, p page, a *answer) (*ask, error) {
 	if kind == nil {
 		return nil, nil
 	}
-	if kind.More != "" {
-		switch text(p.doc, kind.More) {
-		case "true":
-		case "false":
-			return nil, nil
-		default:
-			return nil, lies("the answer does not say at %s whether there is another page", kind.More)
-		}
+	if kind.More == "" {
+		return l.after(now, p, a)
 	}
+	switch text(p.doc, kind.More) {
+	case "true":
+		next, err := l.after(now, p, a)
+		if next == nil && err == nil { // the list would count as read
+			err = lies("the answer says that there is another page, and not where")
+		}
+		return next, err
+	case "false":
+		return nil, nil
+	}
+	return nil, lies("the answer does not say at %s whether there is another page", kind.More)
+}
+
+// after returns the request for the page that an answer leads to, nil if it leads to none.
+func (l *Lister) after(now ask, p page, a *answer) (*ask, error) {
+	kind := l.client.spec.List.Page
+	full := kind.More != "" || len(p.items) >= kind.Size // where pages are counted, and the answer does not say it, a short one is the last
 	switch kind.Kind {
 	case spec.PageLink:
 		return l.follow(now, linkNext(a.header))
@@ -171,13 +182,13 @@ func (l *Lister) next(now ask, p page, a *answer) (*ask, error) {
 		}
 		return l.turn(now, id)
 	case spec.PageNumber:
-		if len(p.items) < kind.Size {
+		if !full {
 			return nil, nil
 		}
 		l.position++
 		return l.turn(now, strconv.Itoa(l.position+1))
 	default:
-		if len(p.items) < kind.Size {
+		if !full {
 			return nil, nil
 		}
 		l.position += len(p.items)

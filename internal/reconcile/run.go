@@ -34,6 +34,7 @@ func Run(ctx context.Context, opts Options) (*Report, error) {
 		return nil, err
 	}
 	opts = opts.withDefaults()
+	began := opts.Now()
 	if opts.Until.Before(opts.Since) {
 		return nil, errors.New("until is before since")
 	}
@@ -44,7 +45,7 @@ func Run(ctx context.Context, opts Options) (*Report, error) {
 	if err := c.canAct(); err != nil {
 		return nil, err
 	}
-	r := &run{opts: &opts, client: c, lister: newLister(c, &opts), pending: map[string]*pending{}, decided: map[sum]struct{}{}, again: map[string]error{}}
+	r := &run{opts: &opts, began: began, client: c, lister: newLister(c, &opts), pending: map[string]*pending{}, decided: map[sum]struct{}{}, again: map[string]error{}}
 	r.report = &Report{Source: opts.Source, Provider: opts.Provider.Name(), Until: opts.Until, Window: c.spec.Window, Events: []Missing{}}
 	r.report.Since, r.report.Cut = r.lister.Since()
 	if opts.Until.Before(r.report.Since) {
@@ -92,6 +93,7 @@ type run struct {
 	stopped error               // why nothing more is sent again or stored
 	young   time.Time           // of the oldest event that was too young to be missing when it was looked up
 	read    time.Time           // the time of the entry that was read last
+	began   time.Time           // by our clock
 	done    int
 	todo    int
 }
@@ -152,12 +154,15 @@ func (r *run) forgotten(p *pending) bool {
 }
 
 // until is the time before which an event can be missing. It goes by the sender's clock where ours is ahead of it: what is made until
-// ours is right again would count as compared.
+// ours is right again would count as compared. What was made since the run began may not have been listed yet.
 func (r *run) until() time.Time {
-	if old := r.opts.Now().Add(-r.lister.ahead - r.opts.Lag); old.Before(r.report.Until) {
-		return old
+	until := r.report.Until
+	for _, ours := range []time.Time{r.began, r.opts.Now().Add(-r.opts.Lag)} {
+		if at := ours.Add(-r.lister.ahead); at.Before(until) {
+			until = at
+		}
 	}
-	return r.report.Until
+	return until
 }
 
 func (r *run) progress() {

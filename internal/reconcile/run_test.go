@@ -47,6 +47,21 @@ func TestEveryKindOfPage(t *testing.T) {
 	}
 }
 
+// TestShortPages: where the answer says whether there is another page, the size of this one does not.
+func TestShortPages(t *testing.T) {
+	for _, kind := range []spec.PageKind{spec.PageNumber, spec.PageOffset} {
+		bubble(t, string(kind), func(t *testing.T) {
+			w := newWorld(t, &reconciletest.Server{Kind: kind}, func(s *spec.Spec) {
+				s.Reconcile.List.Page.More, s.Reconcile.List.Page.Size = "$.more", 20
+			})
+			w.server.Add(entries(25)...)
+			if r := w.mustRun(); r.Listed != 25 {
+				t.Errorf("of 25 entries in pages of 10 it read %d", r.Listed)
+			}
+		})
+	}
+}
+
 // TestPost reads a list that is asked for with a JSON body.
 func TestPost(t *testing.T) {
 	for _, kind := range []spec.PageKind{spec.PageCursor, spec.PageLastID, spec.PageNumber, spec.PageOffset} {

@@ -209,9 +209,10 @@ type Page struct {
 	In Path `yaml:"in,omitempty"`
 	// Param is the parameter of the next request: of the query, or a member of the JSON body where there is one.
 	Param string `yaml:"param,omitempty"`
-	// More is where the answer says whether there is another page: true or false. Default: it does not.
+	// More is where the answer says whether there is another page: true or false. Default: it does not. True without a way to ask
+	// for that page is an error, and not the end.
 	More Path `yaml:"more,omitempty"`
-	// Size is how many entries a full page has, for [PageNumber] and [PageOffset]: a shorter one is the last.
+	// Size is how many entries a full page has, for [PageNumber] and [PageOffset]: a shorter one is the last, where More does not say.
 	Size int `yaml:"size,omitempty"`
 }
 
