@@ -36,7 +36,9 @@ if it came, is known to gateways that run. Both are asked of the one that the co
 --admin.
 
 What is on record under another source of the same provider is left alone: the source may have been renamed. If that
-was before this one had any event, nothing is done at all. --really has it sent again or stored all the same.
+was before this one had any event, nothing is done at all. What was made while gateways had the source observed (mode:
+observe) is left alone as well: it is not on record, and was delivered past them. --really has it sent again or stored
+all the same.
 
 With --provider the question is put for a program that uses the library, without a gateway: --store has its claims,
 --source is the name that it claims under, and --token is that of the sender's API. It also lists what arrived and is
@@ -95,7 +97,7 @@ func newReconcileCommand(w *env) *cobra.Command {
 	f.StringVar(&until, "until", "", "and until this `time`; now if not set")
 	f.BoolVar(&ask.Redeliver, "redeliver", false, "have the sender send again what is missing")
 	f.BoolVar(&ask.Ingest, "ingest", false, "store what is missing as the list has it")
-	f.BoolVar(&ask.Really, "really", false, "do so although another source has the same events on record")
+	f.BoolVar(&ask.Really, "really", false, "do so although another source has the same events on record, or the source was observed when they were made")
 	f.StringArrayVar(&asked.addresses, "admin", nil, "`URL` of the admin listener of a gateway to ask what was refused, or to have compare with SQLite; repeatable; "+config.AdminURLVariable+" or the configuration's admin if not set")
 	f.BoolVar(&asJSON, "json", false, "write the report as JSON")
 	of.declare(f)

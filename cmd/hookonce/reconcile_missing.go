@@ -53,13 +53,13 @@ func printMissing(w *env, source string, list *api.MissingList) error {
 		}
 		text := "No gateway has compared " + clean(source) + " with what its sender made yet, so nobody knows what is missing; hookonce alerts says so if that lasts."
 		if list.Through != nil {
-			text = "Nothing is missing of what the sender made until " + clockOf(list.Through) + ", as far as gateways compared."
+			text = "Nothing is missing of what the sender made until " + clockOf(list.Through) + ", except what the audit log names as not compared."
 		}
 		_, err := fmt.Fprintln(w.out, text)
 		return err
 	}
 	t := newTable(w, "", "HAPPENED | KEY | TYPE | FOUND | ASKED AGAIN | WHY")
-	oldest := time.Time{}
+	var oldest, newest time.Time
 	for i := range list.Events {
 		m := &list.Events[i]
 		name, happened, asked := m.Key, "", ""
@@ -76,19 +76,24 @@ func printMissing(w *env, source string, list *api.MissingList) error {
 		if oldest.IsZero() || at.Before(oldest) {
 			oldest = at
 		}
+		if at.After(newest) {
+			newest = at
+		}
 		t.row("", happened, name, m.Type, clock(m.Found), asked, m.Why)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	since := "TIME"
+	when := "TIME"
 	if !oldest.IsZero() {
-		since = oldest.UTC().Truncate(time.Second).Format(time.RFC3339)
+		when = oldest.UTC().Truncate(time.Second).Format(time.RFC3339)
 	}
 	if list.Beyond > 0 {
 		fmt.Fprintf(w.out, "and %d more at least\n", list.Beyond)
+	} else { // what was made later is none of them, and may be somebody else's
+		when += " --until " + newest.UTC().Truncate(time.Second).Add(time.Second).Format(time.RFC3339)
 	}
-	_, err := fmt.Fprintf(w.out, "\nRecover them:  hookonce reconcile --source %s --since %s (--ingest or --redeliver)\nOr dismiss:    hookonce reconcile dismiss %s KEY --reason TEXT\n", clean(source), since, clean(source))
+	_, err := fmt.Fprintf(w.out, "\nRecover them:  hookonce reconcile --source %s --since %s (--ingest or --redeliver)\nOr dismiss:    hookonce reconcile dismiss %s KEY --reason TEXT\n", clean(source), when, clean(source))
 	return err
 }
 

@@ -26,7 +26,7 @@ type MissingList struct {
 	// NotCompared keeps an empty list from reassuring anybody.
 	NotCompared string `json:"not_compared,omitempty" doc:"Why gateways do not compare the source by themselves, and what to do: nobody looks for what is missing. Missing: they do."`
 	// Through is how far an empty list says anything.
-	Through *time.Time `json:"compared_through,omitempty" doc:"All that the sender made until then was looked for. Missing: nothing was yet."`
+	Through *time.Time `json:"compared_through,omitempty" doc:"All that the sender made until then was looked for, except what the audit log names as not compared. Missing: nothing was yet."`
 	Beyond  int64      `json:"beyond,omitempty" doc:"At least so many more: no more than 1000 are remembered of a source."`
 }
 

@@ -28,7 +28,7 @@ type Comparison struct {
 	Since  time.Time  `json:"since" doc:"What was made since then."`
 	Until  *time.Time `json:"until,omitempty" doc:"And until then; now if it is missing."`
 	Action string     `json:"action,omitempty" enum:"report,redeliver,ingest" default:"report" doc:"Of what never arrived: only tell; have the sender send it again; or store it as the list has it."`
-	Really bool       `json:"really,omitempty" doc:"Do so although another source has the same events on record."`
+	Really bool       `json:"really,omitempty" doc:"Do so although another source has the same events on record, or the source was observed when they were made."`
 }
 
 // ComparisonResult is what was found and done.

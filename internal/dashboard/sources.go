@@ -105,7 +105,7 @@ func compared(c *overview.Compared) string {
 	case c.Error != "":
 		return every + "; it failed at " + at + ": " + c.Error
 	default:
-		return fmt.Sprintf("%s, last at %s: %s listed, %d of them never arrived, %d recovered. All that was made until %s was looked for.",
+		return fmt.Sprintf("%s, last at %s: %s listed, %d of them never arrived, %d recovered. All that was made until %s was looked for, except what the audit log names.",
 			every, at, plural(c.Listed, "event", "events"), c.Missing, c.Recovered, c.Through.UTC().Format(time.RFC3339))
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -18,6 +20,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 	"github.com/hookonce/hookonce/internal/reconcile"
+	"github.com/hookonce/hookonce/internal/reconcile/schedule"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -33,7 +36,8 @@ type Comparison struct {
 	Progress     func(reconcile.Progress)
 	// Ingest has missing events stored, which the gateways on the store deliver.
 	Ingest bool
-	// Really does it although the keys are on record under another source: see [ErrRenamed].
+	// Really does it although it may be done twice: the keys are on record under another source (see [ErrRenamed]), or the events were
+	// made while requests went past the gateway.
 	Really bool
 	// Refused says why requests to the source were refused, by the key that they would have had. Its error is in the report and
 	// ends nothing. Nil: nobody is asked.
@@ -170,8 +174,14 @@ func (b *Beside) ingest(ctx context.Context, ev hookonce.Event) (stored bool, er
 // ingester stores an event from a list, and reports whether it did.
 type ingester func(context.Context, hookonce.Event) (bool, error)
 
+// recorder is what has on record how sources were compared.
+type recorder interface {
+	journal.Reconciler
+	Audits(ctx context.Context, before int64, limit int) ([]journal.Audit, error)
+}
+
 // compare compares one source of the plan.
-func (p *plan) compare(ctx context.Context, c Comparison, o Options, store journal.Reconciler, known knower, ingest ingester) (*reconcile.Report, error) {
+func (p *plan) compare(ctx context.Context, c Comparison, o Options, store recorder, known knower, ingest ingester) (*reconcile.Report, error) {
 	s, err := p.comparable(c.Source)
 	if err != nil {
 		return nil, err
@@ -192,9 +202,13 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, store journ
 		opts.Ingest = ingest
 	}
 	if !c.Really {
+		gaps := sync.OnceValues(func() ([]gap, error) { return observedSince(ctx, store, s.Name, c.Since) })
 		opts.Hold = func(ctx context.Context, missing []reconcile.Missing) (map[string]string, error) {
 			found, err := p.underOthers(ctx, store, known, s.Name, missing)
-			return held(found), cmp.Or(err, p.renamed(ctx, store, s.Name, found, len(missing)))
+			past, failed := gaps()
+			why := madeIn(past, missing)
+			maps.Copy(why, held(found))
+			return why, cmp.Or(err, failed, p.renamed(ctx, store, s.Name, found, len(missing)))
 		}
 	}
 	var unknown error
@@ -210,6 +224,50 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, store journ
 		r.RefusedUnknown = unknown.Error()
 	}
 	return r, err
+}
+
+// auditPage is how many entries of the audit log are read at once.
+const auditPage = 1000
+
+// observedSince returns when, since a time, requests of a source went past the gateway: what was made then is not on record and may
+// have been done. The last is first.
+func observedSince(ctx context.Context, store recorder, source string, since time.Time) (gaps []gap, err error) {
+	marks, err := store.Marks(ctx)
+	for _, m := range marks {
+		if from, is := schedule.ObservedSince(m); is && m.Source == source {
+			gaps = append(gaps, gap{from: from, why: schedule.Observed})
+		}
+	}
+	for before, more := int64(0), err == nil; more; {
+		var page []journal.Audit
+		page, err = store.Audits(ctx, before, auditPage)
+		more = len(page) == auditPage
+		for _, a := range page {
+			if g, is := parseGap(a.Reason); is && a.Action == journal.ActionReconcile && a.Filter == source && g.why == schedule.Observed {
+				gaps = append(gaps, g)
+			}
+			before, more = a.ID, more && a.At.After(since.Add(-journal.MuchAhead)) // it was written when the time was over
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for when the source was observed: %w", err)
+	}
+	return gaps, nil
+}
+
+// madeIn says why nothing is done about missing events that were made in one of the gaps, by their keys. One of which nobody knows when
+// it was made may have been.
+func madeIn(gaps []gap, missing []reconcile.Missing) map[string]string {
+	why := map[string]string{}
+	for i := range missing {
+		at := missing[i].Time
+		for _, g := range gaps {
+			if at.IsZero() || !at.Before(g.from) && (g.until.IsZero() || !at.After(g.until)) {
+				why[missing[i].Key] = "it may have been delivered: " + g.String()
+			}
+		}
+	}
+	return why
 }
 
 // underOthers returns where missing events are on record under other sources of the same sender: under the name that this one has had,

@@ -184,7 +184,7 @@ func (p *plan) planSource(s *config.Source, asked map[string][]string, before *p
 		endpoint.Provider = known
 	}
 	p.ingest.Sources = append(p.ingest.Sources, endpoint)
-	return p.planReconcile(s)
+	return p.planReconcile(s, before)
 }
 
 // planDestinations turns the configured destinations into those of package deliver. That of a source with a
@@ -215,15 +215,19 @@ func (p *plan) planDestinations(before *plan) error {
 // provider returns that of the source of that name, nil if there is none or it has changed. A provider has fetched its
 // sender's keys, which may be away now, and knows what came.
 func (p *plan) provider(s *config.Source) hookonce.Provider {
-	if p == nil {
+	if !p.sameProvider(s) {
 		return nil
 	}
-	same := slices.ContainsFunc(p.cfg.Sources, func(old config.Source) bool { return old.Name == s.Name && old.SameProvider(s) })
 	i := slices.IndexFunc(p.ingest.Sources, func(old ingest.Source) bool { return old.Name == s.Name })
-	if !same || i < 0 {
+	if i < 0 {
 		return nil
 	}
 	return p.ingest.Sources[i].Provider
+}
+
+// sameProvider reports whether there is a source of that name whose provider is the same.
+func (p *plan) sameProvider(s *config.Source) bool {
+	return p != nil && slices.ContainsFunc(p.cfg.Sources, func(old config.Source) bool { return old.Name == s.Name && old.SameProvider(s) })
 }
 
 // tls returns what a destination with the same certificates uses.

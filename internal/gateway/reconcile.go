@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -17,6 +18,7 @@ import (
 	"github.com/hookonce/hookonce/internal/reconcile/schedule"
 	"github.com/hookonce/hookonce/internal/refusals"
 	"github.com/hookonce/hookonce/internal/tally"
+	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // reconciling compares sources with their senders' lists while a gateway runs. Nothing if it has not begun.
@@ -28,13 +30,16 @@ type reconciling struct {
 }
 
 // planReconcile turns what a source says of its sender's list into a source of the schedule.
-func (p *plan) planReconcile(s *config.Source) error {
+func (p *plan) planReconcile(s *config.Source, before *plan) error {
 	if !s.Reconcile.On() || s.Reconcile.Every == 0 {
 		return nil
 	}
-	sender, err := s.NewProvider() // of its own: that of the endpoint may be wrapped
-	if err != nil {
-		return err
+	sender := before.sender(s) // the same where nothing of it changed: a run under way goes on
+	if sender == nil {
+		var err error
+		if sender, err = s.NewProvider(); err != nil { // of its own: that of the endpoint may be wrapped
+			return err
+		}
 	}
 	p.reconciled = append(p.reconciled, schedule.Source{
 		Name: s.Name, Provider: sender, With: s.Reconcile.Settings(), Token: s.Reconcile.Token.Reveal(), Types: s.Reconcile.Types,
@@ -43,6 +48,18 @@ func (p *plan) planReconcile(s *config.Source) error {
 	})
 	p.stored[s.Name] = s.Reconcile.Action == config.Ingest
 	return nil
+}
+
+// sender returns whose list the source of that name is compared with, nil if it is not or its provider has changed.
+func (p *plan) sender(s *config.Source) *spec.Provider {
+	if !p.sameProvider(s) {
+		return nil
+	}
+	i := slices.IndexFunc(p.reconciled, func(old schedule.Source) bool { return old.Name == s.Name })
+	if i < 0 {
+		return nil
+	}
+	return p.reconciled[i].Provider
 }
 
 // prepareReconcile makes what compares. What is observed from the start on is on record then.
@@ -59,7 +76,7 @@ func (g *Gateway) prepareReconcile(ctx context.Context) {
 	g.reconciling.schedule.Observe(ctx)
 }
 
-// reconcile begins to compare. A reload counts from the next run on.
+// reconcile begins to compare. A reload ends what runs of a source that it changes.
 func (g *Gateway) reconcile() {
 	g.reconciling.done = make(chan struct{})
 	go func() {
@@ -72,7 +89,7 @@ func (g *Gateway) reconcile() {
 func (g *Gateway) foundMissing(ctx context.Context, source string, n schedule.News) {
 	g.tally.Counter(source, "", tally.Missing).Add(int64(n.Missing))
 	g.tally.Counter(source, "", tally.Recovered).Add(int64(n.Recovered()))
-	for _, a := range recovered(source, "the gateway", n.Redelivered, n.Stored, g.opt.Now()) {
+	for _, a := range recovered(source, byGateway, n.Redelivered, n.Stored, g.opt.Now()) {
 		ask, cancel := context.WithTimeout(ctx, auditTime)
 		if err := g.store.RecordAudit(ask, a); err != nil {
 			g.opt.strange.Warn("reconcile: what was done is not in the audit log, because the store does not answer", "source", source, "why", a.Reason, "count", a.Count, "error", err)
@@ -81,13 +98,46 @@ func (g *Gateway) foundMissing(ctx context.Context, source string, n schedule.Ne
 	}
 }
 
-// skipped puts on record that nobody compares what was made while a source was observed.
-func (g *Gateway) skipped(ctx context.Context, source string, from, until time.Time) error {
+// skipped puts on record that nobody compares what was made in a time.
+func (g *Gateway) skipped(ctx context.Context, source string, from, until time.Time, why schedule.Why) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
-	reason := fmt.Sprintf("not compared: what its sender made from %s to %s, because requests went past the gateway (mode: observe)",
-		from.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
-	return g.store.RecordAudit(ctx, journal.Audit{At: g.opt.Now(), By: "the gateway", Action: journal.ActionReconcile, Filter: source, Reason: reason})
+	return g.store.RecordAudit(ctx, journal.Audit{At: g.opt.Now(), By: byGateway, Action: journal.ActionReconcile, Filter: source, Reason: gap{from, until, why}.String()})
+}
+
+// byGateway is who did what nobody asked for.
+const byGateway = "the gateway"
+
+// gap is a time of which a source is not compared, as the audit log says it.
+type gap struct {
+	from, until time.Time // zero: it goes on
+	why         schedule.Why
+}
+
+const (
+	gapFrom  = "not compared: what its sender made from "
+	gapUntil = " to "
+	gapWhy   = ", because "
+)
+
+func (g gap) String() string {
+	until := "now"
+	if !g.until.IsZero() {
+		until = g.until.UTC().Format(time.RFC3339)
+	}
+	return gapFrom + g.from.UTC().Format(time.RFC3339) + gapUntil + until + gapWhy + string(g.why)
+}
+
+// parseGap reads what [gap.String] wrote.
+func parseGap(text string) (g gap, ok bool) {
+	text, ok = strings.CutPrefix(text, gapFrom)
+	times, why, is := strings.Cut(text, gapWhy)
+	from, until, are := strings.Cut(times, gapUntil)
+	var wrong [2]error
+	g.from, wrong[0] = time.Parse(time.RFC3339, from)
+	g.until, wrong[1] = time.Parse(time.RFC3339, until)
+	g.why = schedule.Why(why)
+	return g, ok && is && are && wrong == [2]error{}
 }
 
 // auditTime is how long putting an entry into the audit log may take.

@@ -206,7 +206,7 @@ func isExpected(o SourceState) bool { return o.ExpectEvery > 0 }
 // isCompared reports whether the gateways compare a source with its sender's list.
 func isCompared(o SourceState) bool { return o.Compared != nil }
 
-func (v *Overview) drawCompared(o *SourceState) {
+func (v *Overview) drawCompared(o *SourceState, at time.Time) {
 	if !isCompared(*o) {
 		return
 	}
@@ -215,6 +215,7 @@ func (v *Overview) drawCompared(o *SourceState) {
 		if m.Source == o.Name {
 			now.Through, now.Ended, now.Error = m.Through.UTC(), m.Last.Ended.UTC(), m.Last.Error
 			now.Listed, now.Missing, now.Recovered = m.Last.Listed, m.Last.Missing, m.Last.Recovered
+			now.Running = m.Held("", at, at)
 		}
 	}
 	o.Compared = &now
@@ -326,7 +327,7 @@ func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.
 	v.seen[o.Name] = seen
 	v.drawSecrets(o, c, now)
 	o.Day = routed(hours, now)
-	v.drawCompared(o)
+	v.drawCompared(o, now)
 	v.drawLost(o)
 	o.Usual = LearnShare(hours, now)
 	for o.ReseenFor < 3 {

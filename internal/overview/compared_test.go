@@ -13,14 +13,17 @@ func TestCompared(t *testing.T) {
 	v := &Overview{}
 	v.marks.value = []journal.Mark{
 		{Source: "other", Through: at.Add(-time.Hour)},
-		{Source: "billing", Through: at, Last: journal.MarkResult{Ended: at.Add(time.Minute), Listed: 5, Missing: 2, Recovered: 1, Error: "it was closed"}},
+		{Source: "billing", Through: at, Holder: "g", Lease: at.Add(2 * time.Minute), Last: journal.MarkResult{Ended: at.Add(time.Minute), Listed: 5, Missing: 2, Recovered: 1, Error: "it was closed"}},
 	}
 	configured := &Compared{Every: 900}
 	o, other := SourceState{Name: "billing", Compared: configured}, SourceState{Name: "other"}
-	v.drawCompared(&o)
-	v.drawCompared(&other)
-	want := Compared{Every: 900, Through: at, Ended: at.Add(time.Minute), Listed: 5, Missing: 2, Recovered: 1, Error: "it was closed"}
+	v.drawCompared(&o, at.Add(time.Minute))
+	v.drawCompared(&other, at.Add(time.Minute))
+	want := Compared{Every: 900, Through: at, Ended: at.Add(time.Minute), Listed: 5, Missing: 2, Recovered: 1, Error: "it was closed", Running: true}
 	if *o.Compared != want || other.Compared != nil || *configured != (Compared{Every: 900}) {
 		t.Errorf("shown are %+v and %+v; configured is %+v", o.Compared, other.Compared, configured)
+	}
+	if v.drawCompared(&o, at.Add(2*time.Minute)); o.Compared.Running {
+		t.Error("it is being compared by somebody whose lease has ended")
 	}
 }

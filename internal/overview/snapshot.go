@@ -171,12 +171,13 @@ type SourceState struct {
 // Compared says how far a source was compared with its sender's list, by whichever gateway.
 type Compared struct {
 	Every     int64     `json:"every" doc:"Seconds between two comparisons, as it is configured."`
-	Through   time.Time `json:"through,omitzero" doc:"All that the sender made until then was looked for; missing if nothing was."`
+	Through   time.Time `json:"through,omitzero" doc:"All that the sender made until then was looked for, except what the audit log names as not compared; missing if nothing was."`
 	Ended     time.Time `json:"ended,omitzero" doc:"When the last comparison ended; missing if none has."`
 	Listed    int64     `json:"listed" doc:"Events that the sender listed then."`
 	Missing   int64     `json:"missing" doc:"Those that never arrived, and were not told before."`
 	Recovered int64     `json:"recovered" doc:"Those that were stored, or asked for again."`
 	Error     string    `json:"error,omitempty" doc:"Why it did not come to its end."`
+	Running   bool      `json:"running,omitempty" doc:"It is being compared at this moment."`
 }
 
 // Lost counts what never arrived, until it is on record, dismissed, or gone from the sender's list.

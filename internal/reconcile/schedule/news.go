@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"iter"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/reconcile"
@@ -17,6 +18,7 @@ type News struct {
 	Report *reconcile.Report
 
 	events []reconcile.Missing
+	tried  told
 }
 
 // Recovered counts what was stored, and what the sender was asked to send again.
@@ -25,7 +27,33 @@ func (n *News) Recovered() int { return n.Redelivered + n.Stored }
 func (n *News) any() bool { return n.Missing+n.Recovered()+n.Failed > 0 }
 
 // told has what was done last about each event that was told and may be found again.
-type told map[string]reconcile.Outcome
+type told map[string]tried
+
+// tried is what was done last about an event, and since when that is tried: by the process's own clock, which nobody sets.
+type tried struct {
+	outcome reconcile.Outcome
+	since   time.Time
+}
+
+// isOpen reports whether an event of which that was done is looked at again, because it is not on record yet.
+func isOpen(o reconcile.Outcome) bool {
+	return o == reconcile.Failed || o == reconcile.Redelivered || o == reconcile.Elsewhere
+}
+
+// idOf tells an event from all others of its source.
+func idOf(m *reconcile.Missing) string {
+	if m.Key == "" {
+		return "\x00" + m.Entry
+	}
+	return m.Key
+}
+
+// givenUp reports whether an event has been tried for so long that nobody waits for it any more. It goes by the first try and not by
+// when the event was made: after a long outage the first run would give up what fails in a bad moment. Another process begins anew.
+func (n *News) givenUp(m *reconcile.Missing) bool {
+	t, is := n.tried[idOf(m)]
+	return is && time.Since(t.since) >= insist
+}
 
 // listed are the events that a report names, with a key and without.
 func listed(r *reconcile.Report) iter.Seq[*reconcile.Missing] {
@@ -60,18 +88,18 @@ func (s *Schedule) news(src *Source, mark journal.Mark, r *reconcile.Report, err
 		case reconcile.Failed:
 			failed++
 		}
-		id := m.Key
-		if id == "" {
-			id = "\x00" + m.Entry
-		}
+		id := idOf(m)
 		was, again := before[id]
-		now[id] = m.Outcome
+		now[id] = tried{m.Outcome, time.Now()}
+		if isOpen(was.outcome) {
+			now[id] = tried{m.Outcome, was.since}
+		}
 		past := !m.Time.IsZero() && m.Time.Before(through)
 		if !again && (!past || m.Outcome == reconcile.Stored) { // else whoever moved the mark told of it
 			found.Missing++
 			found.events = append(found.events, *m)
 		}
-		if again && was == m.Outcome {
+		if again && was.outcome == m.Outcome {
 			continue
 		}
 		switch m.Outcome {
@@ -95,6 +123,6 @@ func (s *Schedule) news(src *Source, mark journal.Mark, r *reconcile.Report, err
 			}
 		}
 	}
-	s.told[src.Name] = now
+	s.told[src.Name], found.tried = now, now
 	return found
 }

@@ -14,6 +14,13 @@ const observed = "requests go past the gateway (mode: observe), which has no rec
 // wasObserved reports whether a source was observed since it was last compared.
 func wasObserved(m journal.Mark) bool { return m.Last.Error == observed }
 
+// observedFrom is since when what was made may have gone past the gateway: runs show some events late.
+func observedFrom(m journal.Mark) time.Time { return m.Through.Add(-overlap) }
+
+// ObservedSince returns since when what a sender made may have gone past the gateway, if the source with that mark is observed or was
+// and is not compared again yet.
+func ObservedSince(m journal.Mark) (from time.Time, is bool) { return observedFrom(m), wasObserved(m) }
+
 // mustKeep reports whether the mark of a source that is observed has to be taken, or taken again, so that nobody compares it. Where
 // there is none, whoever makes it begins with that moment, and it is seen at the next look.
 func (s *Schedule) mustKeep(m journal.Mark, now time.Time) bool {
@@ -106,16 +113,13 @@ func (s *Schedule) giveBack(ctx context.Context) {
 // lost: so it is passed over, which is on record before.
 func (s *Schedule) beginAnew(ctx context.Context, src Source, mark journal.Mark, now time.Time) {
 	until := now.Add(ahead)
-	from := earlier(mark.Through.Add(-overlap), until)
-	if s.opt.Skipped != nil {
-		if err := s.opt.Skipped(ctx, src.Name, from, until); err != nil {
-			s.opt.Logger.Warn("reconcile: a source that was observed is not compared yet, because what is passed over could not be put on record", "source", src.Name, "error", err)
-			s.release(ctx, src.Name, mark.Token, mark.Last)
-			return
-		}
+	from := earlier(observedFrom(mark), until)
+	if err := s.passOver(ctx, src.Name, from, until, Observed); err != nil {
+		s.opt.Logger.Warn("reconcile: a source that was observed is not compared yet", "source", src.Name, "error", err)
+		s.release(ctx, src.Name, mark.Token, mark.Last)
+		return
 	}
 	if s.beginAt(ctx, src.Name, mark, until, now) {
-		s.opt.Logger.Warn("reconcile: a source that was observed is compared again; what its sender made meanwhile is not, because it may have gone past the gateway",
-			"source", src.Name, "from", from, "until", until)
+		s.opt.Logger.Info("reconcile: a source that was observed is compared again", "source", src.Name)
 	}
 }

@@ -20,8 +20,8 @@ func (w *world) refuse(err error) {
 	w.unwritten = err
 }
 
-// passedOver wants so many stretches of time to be on record as not compared, which have these times among them.
-func (w *world) passedOver(n int, times ...time.Time) {
+// passedOver wants so many stretches of time to be on record as not compared, for a reason, which have these times among them.
+func (w *world) passedOver(n int, why Why, times ...time.Time) {
 	w.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -30,8 +30,13 @@ func (w *world) passedOver(n int, times ...time.Time) {
 		return
 	}
 	for _, at := range times {
-		if at.Before(w.skipped[0][0]) || at.After(w.skipped[n-1][1]) {
+		if at.Before(w.skipped[0].from) || at.After(w.skipped[n-1].until) {
 			w.Errorf("%v is not among what is passed over: %v", at, w.skipped)
+		}
+	}
+	for _, s := range w.skipped {
+		if s.why != why {
+			w.Errorf("it is passed over because %s, want %s", s.why, why)
 		}
 	}
 }
@@ -86,7 +91,7 @@ func TestObserved(t *testing.T) {
 				last := time.Now()
 				if name == "a reload" || name == "a restart" { // nobody waits for the end of a lease
 					w.pass(2 * time.Second)
-					w.passedOver(1, lost, last)
+					w.passedOver(1, Observed, lost, last)
 				}
 				w.pass(2*leaseTime + ahead)
 				w.make("evt_later")
@@ -106,34 +111,43 @@ func TestObserved(t *testing.T) {
 				if strings.HasPrefix(name, "a mark") { // the store does not know that it was told
 					told = 2
 				}
-				w.passedOver(told, lost, last)
+				w.passedOver(told, Observed, lost, last)
 			})
 		})
 	}
 }
 
 // Nobody is asked while the source is observed, for however short a time, and what is made in the second in which it ends is not
-// taken for lost, also where the sender's clock is ahead.
+// taken for lost, also where the sender's clock is ahead, and where the source was never compared before.
 func TestObservedShortly(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.change(func(s *Source) { s.Ingest, s.Every, s.Lag = w.ingest, time.Second, -1 })
-		w.begun()
-		w.observe(true)
-		w.pass(2 * time.Second)
-		asked := len(w.server.Requests())
-		w.server.Add(reconciletest.Entry{ID: "evt_past", At: time.Now().Add(ahead / 2)})
-		w.pass(5 * time.Second)
-		if n := len(w.server.Requests()); n != asked {
-			t.Errorf("it was compared %d times while it was observed", n-asked)
-		}
-		w.observe(false)
-		w.pass(2 * ahead)
-		w.make("evt_later")
-		w.pass(5 * time.Second)
-		if w.has("evt_past") || !w.has("evt_later") {
-			t.Errorf("stored are what went past: %v, and what was lost later: %v", w.has("evt_past"), w.has("evt_later"))
-		}
-	})
+	for name, before := range map[string]bool{"compared before": true, "never compared": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.change(func(s *Source) { s.Ingest, s.Every, s.Lag = w.ingest, time.Second, -1 })
+				if before {
+					w.begun()
+				}
+				w.observe(true)
+				if !before {
+					w.start()
+				}
+				w.pass(2 * time.Second)
+				asked := len(w.server.Requests())
+				w.server.Add(reconciletest.Entry{ID: "evt_past", At: time.Now().Add(ahead / 2)})
+				w.pass(5 * time.Second)
+				if n := len(w.server.Requests()); n != asked {
+					t.Errorf("it was compared %d times while it was observed", n-asked)
+				}
+				w.observe(false)
+				w.pass(2 * ahead)
+				w.make("evt_later")
+				w.pass(5 * time.Second)
+				if w.has("evt_past") || !w.has("evt_later") {
+					t.Errorf("stored are what went past: %v, and what was lost later: %v", w.has("evt_past"), w.has("evt_later"))
+				}
+			})
+		})
+	}
 }
 
 // As long as one gateway on the store observes, no other one compares, also one that runs with what was configured before.
@@ -163,7 +177,7 @@ func TestObservedBySome(t *testing.T) {
 		if w.has("evt_past_1") || w.has("evt_past_2") || w.has("evt_past_3") || !w.has("evt_later") {
 			t.Errorf("on record are %v", w.known)
 		}
-		w.passedOver(1, last)
+		w.passedOver(1, Observed, last)
 	})
 }
 
@@ -191,7 +205,7 @@ func TestObservedForAMoment(t *testing.T) {
 				if w.has("evt_past") || !w.has("evt_later") {
 					t.Errorf("stored are what went past: %v, and what was lost later: %v", w.has("evt_past"), w.has("evt_later"))
 				}
-				w.passedOver(1)
+				w.passedOver(1, Observed)
 			})
 		})
 	}
@@ -244,6 +258,6 @@ func TestPassedOverIsOnRecordBefore(t *testing.T) {
 		if w.has("evt_past") || !w.mark().Through.After(before.Through) {
 			t.Errorf("it did not go on: %+v", w.mark())
 		}
-		w.passedOver(1, time.Now().Add(-time.Hour))
+		w.passedOver(1, Observed, time.Now().Add(-time.Hour))
 	})
 }

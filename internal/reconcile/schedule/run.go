@@ -19,6 +19,7 @@ var (
 	errTaken   = errors.New("another gateway has taken over")
 	errClock   = errors.New("the mark is of a time to come, and the sender's clock does not confirm ours: see that the clock is right")
 	errUnheard = errors.New("the store did not answer for so long that another gateway may have taken over")
+	errAnew    = errors.New("it is configured in another way by now")
 )
 
 // compare does one run, if nobody else does.
@@ -62,9 +63,23 @@ func (s *Schedule) compare(ctx context.Context, src Source) {
 	if cut && err == nil && (report.Ahead >= journal.MuchAhead || !mark.Through.Before(report.Since.Add(-report.Ahead))) {
 		err = fmt.Errorf("our clock is %v ahead of the sender's, so that a part of its list counts as forgotten: set it", report.Ahead.Round(time.Minute))
 	}
+	if (late || cut) && err == nil {
+		err = s.passOver(ctx, src.Name, mark.Through, report.Since, Forgotten)
+	}
 	found := s.news(&src, mark, report, err)
-	s.tell(ctx, &src, mark, found, late || cut, err)
+	s.tell(ctx, &src, found, err)
 	s.record(ctx, &src, mark, found, err)
+}
+
+// passOver puts on record what no run looks for, before the mark passes it.
+func (s *Schedule) passOver(ctx context.Context, source string, from, until time.Time, why Why) error {
+	if s.opt.Skipped != nil {
+		if err := s.opt.Skipped(ctx, source, from, until, why); err != nil {
+			return fmt.Errorf("what is passed over could not be put on record: %w", err)
+		}
+	}
+	s.opt.Logger.Warn("reconcile: a part of the time is not compared", "source", source, "from", from, "until", until, "why", string(why))
+	return nil
 }
 
 // run reads the list from a time on, and holds the mark meanwhile.
@@ -120,9 +135,9 @@ func (s *Schedule) goBack(ctx context.Context, src Source, mark journal.Mark, no
 }
 
 // begin marks the beginning of a source that was never compared. What was made before is never asked about, because the source may
-// not have existed then, and somebody else may have done the work: so the mark is as far ahead as runs reach back.
+// not have existed then, or not been recorded, and somebody else may have done the work: so the mark is as far ahead as runs reach back.
 func (s *Schedule) begin(ctx context.Context, src Source, mark journal.Mark, now time.Time) {
-	if s.beginAt(ctx, src.Name, mark, now, now) {
+	if s.beginAt(ctx, src.Name, mark, now.Add(ahead), now) {
 		s.opt.Logger.Info("reconcile: a source is compared with its sender's list from now on; what was before, hookonce reconcile finds", "source", src.Name)
 	}
 }
@@ -193,7 +208,7 @@ func (s *Schedule) record(ctx context.Context, src *Source, mark journal.Mark, f
 		if err != nil {
 			result.Error = err.Error()
 		} else {
-			advance.Through = settled(r)
+			advance.Through = settled(r, found.givenUp)
 		}
 		switch kept := s.advance(ctx, src.Name, mark.Token, advance); {
 		case !kept && err == nil:
@@ -279,25 +294,26 @@ func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
 }
 
 // settled is the time before which all was compared, and done what had to be: an event that could not be recovered, or that the
-// sender was asked for, is looked at again until it is on record or [insist] has passed.
-func settled(r *reconcile.Report) time.Time {
+// sender was asked for, is looked at again until it is on record or was tried for [insist], which is what givenUp tells.
+func settled(r *reconcile.Report, givenUp func(*reconcile.Missing) bool) time.Time {
 	open, through := r.Failed+r.Redelivered+r.Elsewhere, r.Settled
 	for m := range listed(r) {
-		if m.Outcome != reconcile.Failed && m.Outcome != reconcile.Redelivered && m.Outcome != reconcile.Elsewhere {
+		if !isOpen(m.Outcome) {
 			continue
 		}
 		open--
-		if !m.Time.IsZero() && m.Time.Before(through) {
+		if !m.Time.IsZero() && m.Time.Before(through) && !givenUp(m) {
 			through = m.Time
 		}
 	}
-	if open > 0 { // and the report does not have them
-		through = r.Since
+	if open > 0 { // and the report does not have them: nobody knows since when they are tried
+		since := r.Since
+		if last := r.Settled.Add(-insist); since.Before(last) {
+			since = last
+		}
+		through = earlier(through, since)
 	}
-	if last := r.Settled.Add(-insist); through.Before(last) { // an event is looked at first when it is as old as the lag
-		through = last
-	}
-	return earlier(through, r.Settled)
+	return through
 }
 
 // advance and release end what a run did, also if ctx ended. They report whether it is on record.
@@ -323,11 +339,8 @@ func (s *Schedule) noted(source string, held bool, err error) bool {
 }
 
 // tell writes what a run found, and counts it.
-func (s *Schedule) tell(ctx context.Context, src *Source, mark journal.Mark, found News, late bool, err error) {
+func (s *Schedule) tell(ctx context.Context, src *Source, found News, err error) {
 	log := s.opt.Logger
-	if late {
-		log.Warn("reconcile: a part of the time since the last run cannot be compared any more", "source", src.Name, "compared_through", mark.Through, "begins", found.Report.Since)
-	}
 	for i, m := range found.events {
 		if i == maxLines {
 			break
@@ -344,6 +357,8 @@ func (s *Schedule) tell(ctx context.Context, src *Source, mark journal.Mark, fou
 		}
 	}
 	switch {
+	case errors.Is(context.Cause(ctx), errAnew):
+		log.Info("reconcile: a source is compared anew, because it is configured in another way", "source", src.Name)
 	case err == nil || ctx.Err() != nil:
 	case errors.Is(err, errTaken):
 		log.Info("reconcile: another gateway goes on with a source", "source", src.Name)

@@ -6,8 +6,11 @@ package schedule
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +64,25 @@ type Source struct {
 	Observed bool
 }
 
+// same reports whether a run for one is as good as one for the other. Of functions only that there is one can be told; Every counts
+// from the end of a run on.
+func (src *Source) same(other *Source) bool {
+	return src.Name == other.Name && src.Observed == other.Observed && src.Provider == other.Provider && src.Token == other.Token &&
+		maps.Equal(src.With, other.With) && slices.Equal(src.Types, other.Types) && src.Lag == other.Lag && src.Remembered == other.Remembered &&
+		src.Redeliver == other.Redeliver && (src.Ingest == nil) == (other.Ingest == nil)
+}
+
+// Why says why a part of the time is not compared.
+type Why string
+
+// The reasons.
+const (
+	// Observed: what was made then may have gone past the gateway, which would take it for lost.
+	Observed Why = "requests went past the gateway (mode: observe)"
+	// Forgotten: nobody looked for so long that it cannot be told any more what of it came.
+	Forgotten Why = "the sender's list, or what is remembered of keys, does not go back so far any more"
+)
+
 // Marks is what a [Schedule] needs of a store. See [journal.Reconciler].
 type Marks interface {
 	TakeMark(ctx context.Context, source, holder string, now, lease time.Time) (m journal.Mark, taken bool, err error)
@@ -80,9 +102,9 @@ type Options struct {
 	Missing func(ctx context.Context, q journal.MissingQuery) ([]journal.MissingEvent, error)
 	// Found is told of a run that found, recovered or could not recover something. Nil: nobody is.
 	Found func(ctx context.Context, source string, n News)
-	// Skipped puts on record that of a source nothing is compared that was made between two times, because it was observed. What it
-	// could not put on record is not passed over yet. Nil: it is only logged.
-	Skipped func(ctx context.Context, source string, from, until time.Time) error
+	// Skipped puts on record that of a source nothing is compared that was made between two times, and why. What it could not put on
+	// record is not passed over yet. Nil: it is only logged.
+	Skipped func(ctx context.Context, source string, from, until time.Time, why Why) error
 	// Transport carries the requests. Default: [http.DefaultTransport].
 	Transport http.RoundTripper
 	Now       func() time.Time
@@ -99,15 +121,21 @@ type Schedule struct {
 
 	mu    sync.Mutex
 	next  map[string]time.Time // when a source is looked at again, by the process's own clock: nobody sets that
-	busy  map[string]bool
+	busy  map[string]job
 	told  map[string]told         // by source
 	kept  map[string]journal.Mark // of sources that are observed, as this process took them last
 	ended bool                    // kept was given back, and nothing is kept any more
 }
 
+// job is a run that is under way.
+type job struct {
+	of   Source
+	stop context.CancelCauseFunc
+}
+
 // New returns a schedule that has not begun.
 func New(o Options) *Schedule {
-	return &Schedule{opt: o, holder: rand.Text(), metrics: newMetrics(o.Registerer), next: map[string]time.Time{}, busy: map[string]bool{}, told: map[string]told{}, kept: map[string]journal.Mark{}}
+	return &Schedule{opt: o, holder: rand.Text(), metrics: newMetrics(o.Registerer), next: map[string]time.Time{}, busy: map[string]job{}, told: map[string]told{}, kept: map[string]journal.Mark{}}
 }
 
 // Run compares until ctx ends, and returns when nothing is under way any more.
@@ -121,9 +149,13 @@ func (s *Schedule) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		for _, src := range s.due(ctx) {
+			run, stop := context.WithCancelCause(ctx)
+			s.mu.Lock()
+			s.busy[src.Name] = job{src, stop}
+			s.mu.Unlock()
 			under.Go(func() {
-				defer s.done(src.Name)
-				s.compare(ctx, src)
+				defer s.done(run, src.Name)
+				s.compare(run, src)
 			})
 		}
 		select {
@@ -134,15 +166,21 @@ func (s *Schedule) Run(ctx context.Context) {
 	}
 }
 
-// due returns the sources that nobody compared within their period, as far as is known, and marks them as busy.
+// due returns the sources that nobody compared within their period, as far as is known. It ends runs of sources that are configured
+// in another way by now: some last for hours, with a token that was withdrawn or for an action that nobody wants any more.
 func (s *Schedule) due(ctx context.Context) (due []Source) {
-	now := s.opt.Now()
+	now, all := s.opt.Now(), s.opt.Sources()
 	s.mu.Lock()
-	for _, src := range s.opt.Sources() {
+	for _, j := range s.busy {
+		if !slices.ContainsFunc(all, func(src Source) bool { return src.same(&j.of) }) {
+			j.stop(errAnew)
+		}
+	}
+	for _, src := range all {
 		if !src.Observed {
 			s.metrics.begin(src.Name)
 		}
-		if !s.busy[src.Name] && (src.Observed || !time.Now().Before(s.next[src.Name])) {
+		if _, busy := s.busy[src.Name]; !busy && (src.Observed || !time.Now().Before(s.next[src.Name])) {
 			due = append(due, src)
 		}
 	}
@@ -168,7 +206,6 @@ func (s *Schedule) due(ctx context.Context) (due []Source) {
 		m := by[src.Name]
 		if src.Observed {
 			if s.mustKeep(m, now) {
-				s.busy[src.Name] = true
 				left = append(left, src)
 			}
 			continue
@@ -183,16 +220,19 @@ func (s *Schedule) due(ctx context.Context) (due []Source) {
 		case m.Held(s.holder, now, now.Add(leaseTime)):
 			s.next[src.Name] = soon(m.Lease)
 		default:
-			s.busy[src.Name] = true
 			left = append(left, src)
 		}
 	}
 	return left
 }
 
-func (s *Schedule) done(source string) {
+func (s *Schedule) done(run context.Context, source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if errors.Is(context.Cause(run), errAnew) {
+		delete(s.next, source)
+	}
+	s.busy[source].stop(nil)
 	delete(s.busy, source)
 }
 

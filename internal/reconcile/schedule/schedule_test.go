@@ -39,8 +39,8 @@ type world struct {
 	store  *journaltest.Faulty
 	found  []News
 
-	skipped   [][2]time.Time // what was passed over
-	unwritten error          // of who puts that on record
+	skipped   []skipped // what was passed over
+	unwritten error     // of who puts that on record
 
 	ahead atomic.Int64 // of gateways' clocks, in nanoseconds
 
@@ -51,6 +51,12 @@ type world struct {
 	away   error // of who is asked what is on record
 	log    bytes.Buffer
 	answer func(http.ResponseWriter) bool // takes the place of the sender's, if it reports so; nil: none does
+}
+
+// skipped is a stretch of time that was passed over.
+type skipped struct {
+	from, until time.Time
+	why         Why
 }
 
 func bubble(t *testing.T, f func(w *world)) {
@@ -93,11 +99,11 @@ func (w *world) startWith(source func() Source) *gateway {
 	o := Options{
 		Store: w.store, Ledger: w, Transport: w.server, Now: w.now, Registerer: g.metrics, Logger: slog.New(slog.NewTextHandler(w, nil)),
 		Sources: func() []Source { return []Source{source()} },
-		Skipped: func(_ context.Context, source string, from, until time.Time) error {
+		Skipped: func(_ context.Context, source string, from, until time.Time, why Why) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.unwritten == nil {
-				w.skipped = append(w.skipped, [2]time.Time{from, until})
+				w.skipped = append(w.skipped, skipped{from, until, why})
 			}
 			return w.unwritten
 		},
@@ -276,6 +282,7 @@ func TestBeginning(t *testing.T) {
 		if n := len(w.server.Requests()); n > 0 {
 			t.Errorf("the sender was asked %d times at the beginning", n)
 		}
+		w.pass(ahead)
 		w.make("evt_after")
 		w.pass(4 * every)
 		if w.has("evt_before") || !w.has("evt_after") {
@@ -292,7 +299,7 @@ func TestBeginningIsTold(t *testing.T) {
 			bubble(t, func(w *world) {
 				w.change(func(s *Source) { s.Every = period })
 				g := w.start()
-				w.pass(30 * time.Second)
+				w.pass(ahead + 30*time.Second)
 				w.make("evt_1")
 				w.pass(4 * time.Hour)
 				w.counts("1 0 0", g)
@@ -368,6 +375,47 @@ func TestFailedActions(t *testing.T) {
 				}
 				w.counts(map[bool]string{true: "2 2 1", false: "2 1 1"}[heals], g)
 				w.says(2, "an event never arrived")
+			})
+		})
+	}
+}
+
+// What fails in the first run after a long outage is no more given up than what is made now: it is tried for a day, and not for as
+// long as it is young.
+func TestFailedAfterALongOutage(t *testing.T) {
+	for name, ask := range map[string]func(w *world, s *Source, down *atomic.Bool){
+		"stored": func(w *world, s *Source, down *atomic.Bool) {
+			s.Ingest = func(ctx context.Context, ev hookonce.Event) (bool, error) {
+				if down.Load() {
+					return false, errors.New("the store is full")
+				}
+				return w.ingest(ctx, ev)
+			}
+		},
+		"sent again": func(w *world, s *Source, _ *atomic.Bool) { s.Redeliver = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				var down atomic.Bool
+				down.Store(true)
+				w.change(func(s *Source) { ask(w, s, &down) })
+				w.begun().stop()
+				made := w.make("evt_old")
+				w.pass(2 * insist)
+				w.start()
+				w.pass(every)
+				if m := w.mark(); m.Last.Listed != 1 || m.Through.After(made) || m.Last.Error != "" {
+					t.Errorf("after a run in which it could not be recovered the mark is %+v", m)
+				}
+				down.Store(false)
+				w.pass(4 * every)
+				if n := len(w.server.Resent()); !w.has("evt_old") && n < 3 {
+					t.Errorf("it was given up: asked for %d times, the mark is %+v", n, w.mark())
+				}
+				w.pass(insist)
+				if time.Since(w.mark().Through) > lag+every {
+					t.Errorf("it is waited for without end: the mark is %+v at %v", w.mark(), time.Now())
+				}
 			})
 		})
 	}
@@ -584,6 +632,55 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
+// A run whose source is configured in another way meanwhile ends, and one begins as it is configured now, at once. What counts from
+// the end of a run on ends none.
+func TestConfiguredAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		change       func(s *Source)
+		ends, stored bool // stored by who goes on
+	}{
+		"another action": {func(s *Source) { s.Ingest = nil }, true, false},
+		"another token":  {func(s *Source) { s.Token = "fake-token-of-somebody-else" }, true, false},
+		"other types":    {func(s *Source) { s.Types = []string{"shop.*"} }, true, false},
+		"settings":       {func(s *Source) { s.With = map[string]string{"owner": "acme"} }, true, false},
+		"another lag":    {func(s *Source) { s.Lag = 2 * time.Hour }, true, true},
+		"a provider": {func(s *Source) {
+			s.Provider, _ = spec.New(s.Provider.Spec(), spec.Settings{Secrets: spec.Secrets(reconciletest.Secret)})
+		}, true, true},
+		"another name":   {func(s *Source) { s.Name = "payments" }, true, false},
+		"another period": {func(s *Source) { s.Every = 12 * time.Hour }, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				w.change(func(s *Source) { s.Ingest, s.Every = w.ingest, 24*time.Hour })
+				w.begun()
+				w.make("evt_1")
+				asked, release := w.hang()
+				defer release()
+				before := w.mark()
+				w.pass(24 * time.Hour)
+				<-asked
+				w.change(c.change)
+				w.pass(2 * lookEvery)
+				release()
+				w.answers(nil)
+				w.pass(2 * lookEvery)
+				if w.has("evt_1") != c.stored {
+					t.Errorf("it is stored: %v", w.has("evt_1"))
+				}
+				w.says(map[bool]int{true: 1}[c.ends], "is compared anew")
+				marks, err := w.store.Marks(w.Context())
+				if err != nil || marks[0].Holder != "" {
+					t.Errorf("the marks are %+v, %v", marks, err)
+				}
+				if goesOn := marks[0].Last.Ended.After(before.Last.Ended); goesOn == (name == "another name") {
+					t.Errorf("it goes on: %v, the marks are %+v", goesOn, marks)
+				}
+			})
+		})
+	}
+}
+
 // What a run stored before the end of its gateway cut it off is told, and can be put on record.
 func TestInterruptedIsTold(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -704,16 +801,25 @@ func TestMetricsOfASource(t *testing.T) {
 }
 
 // A gateway that was away for longer than the sender's list goes back says that a part cannot be compared any more; one that was
-// away for a shorter time has nothing to say.
+// away for a shorter time has nothing to say. It is on record before the part is passed over.
 func TestWindowPassed(t *testing.T) {
 	for away, want := range map[time.Duration]int{12 * time.Hour: 0, 72 * time.Hour: 1} {
 		bubble(t, func(w *world) {
 			w.remembers(24 * time.Hour)
 			w.begun().stop()
 			w.pass(away)
+			left := w.mark().Through
+			w.refuse(errors.New("the store takes no audits"))
 			w.start()
+			w.pass(every)
+			if m := w.mark(); want > 0 && (!m.Through.Equal(left) || !strings.Contains(m.Last.Error, "the store takes no audits")) {
+				t.Errorf("it is passed over before that is on record: %+v", m)
+			}
+			w.passedOver(0, Forgotten)
+			w.refuse(nil)
 			w.pass(4 * every)
-			w.says(want, "cannot be compared any more")
+			w.says(want, "a part of the time is not compared")
+			w.passedOver(want, Forgotten, []time.Time{left, left.Add(away / 2)}[:2*want]...)
 		})
 	}
 }
@@ -772,7 +878,7 @@ func TestForgotten(t *testing.T) {
 				t.Errorf("it asked for what is forgotten: %s at %v", r.URL, r.At)
 			}
 		}
-		w.says(1, "cannot be compared any more")
+		w.passedOver(1, Forgotten)
 		w.counts("1 1 0", g)
 	})
 }
@@ -808,22 +914,32 @@ func TestManyMissing(t *testing.T) {
 func TestSettled(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	failed := func(at time.Time) reconcile.Missing { return reconcile.Missing{Outcome: reconcile.Failed, Time: at} }
+	failed := func(at time.Time) reconcile.Missing {
+		return reconcile.Missing{Key: "evt_new", Outcome: reconcile.Failed, Time: at}
+	}
+	old := failed(ago(90 * time.Minute))
+	old.Key = "evt_old"
+	news := News{tried: told{"evt_old": {reconcile.Failed, time.Now().Add(-insist)}, "evt_new": {reconcile.Failed, time.Now().Add(-insist + time.Hour)}}}
 	for name, c := range map[string]struct {
 		report reconcile.Report
 		want   time.Duration // ago
 	}{
-		"all is well":           {reconcile.Report{Stored: 1, Events: []reconcile.Missing{{Outcome: reconcile.Stored, Time: ago(time.Hour)}}}, lag},
-		"one failed":            {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(time.Hour))}}, time.Hour},
-		"one failed and is old": {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(30 * time.Hour))}}, insist + lag},
-		"one is elsewhere":      {reconcile.Report{Elsewhere: 1, Events: []reconcile.Missing{{Outcome: reconcile.Elsewhere, Time: ago(time.Hour)}}}, time.Hour},
-		"without a time":        {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(time.Time{})}}, lag},
-		"without a key":         {reconcile.Report{Failed: 1, Undelivered: []reconcile.Missing{failed(ago(2 * time.Hour))}}, 2 * time.Hour},
-		"not named":             {reconcile.Report{Failed: 2, Events: []reconcile.Missing{failed(ago(time.Hour))}}, 3 * time.Hour},
-		"younger than the lag":  {reconcile.Report{Redelivered: 1, Undelivered: []reconcile.Missing{{Outcome: reconcile.Redelivered, Time: now}}}, lag},
+		"all is well":               {reconcile.Report{Stored: 1, Events: []reconcile.Missing{{Outcome: reconcile.Stored, Time: ago(time.Hour)}}}, lag},
+		"one failed":                {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(time.Hour))}}, time.Hour},
+		"one failed for a day":      {reconcile.Report{Failed: 1, Events: []reconcile.Missing{old}}, lag},
+		"and another one":           {reconcile.Report{Failed: 2, Events: []reconcile.Missing{old, failed(ago(time.Hour))}}, time.Hour},
+		"one that is old failed":    {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(30 * time.Hour))}}, 30 * time.Hour},
+		"one is elsewhere":          {reconcile.Report{Elsewhere: 1, Events: []reconcile.Missing{{Outcome: reconcile.Elsewhere, Time: ago(time.Hour)}}}, time.Hour},
+		"without a time":            {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(time.Time{})}}, lag},
+		"without a key":             {reconcile.Report{Failed: 1, Undelivered: []reconcile.Missing{failed(ago(2 * time.Hour))}}, 2 * time.Hour},
+		"not named":                 {reconcile.Report{Failed: 2, Events: []reconcile.Missing{failed(ago(time.Hour))}}, 3 * time.Hour},
+		"not named after an outage": {reconcile.Report{Failed: 1, Since: ago(72 * time.Hour)}, insist + lag},
+		"younger than the lag":      {reconcile.Report{Redelivered: 1, Undelivered: []reconcile.Missing{{Outcome: reconcile.Redelivered, Time: now}}}, lag},
 	} {
-		c.report.Since, c.report.Settled = ago(3*time.Hour), ago(lag)
-		if got := settled(&c.report); !got.Equal(ago(c.want)) {
+		if c.report.Settled = ago(lag); c.report.Since.IsZero() {
+			c.report.Since = ago(3 * time.Hour)
+		}
+		if got := settled(&c.report, news.givenUp); !got.Equal(ago(c.want)) {
 			t.Errorf("%s: all is settled until %v, want %v", name, got, ago(c.want))
 		}
 	}
