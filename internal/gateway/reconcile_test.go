@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,7 +19,9 @@ import (
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/reconcile"
 	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
+	"github.com/hookonce/hookonce/internal/reconcile/schedule"
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/tally"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
@@ -71,6 +74,45 @@ func (l *lister) awaitToken(t *testing.T, token string) {
 	}
 }
 
+// begunBefore has sources be compared as soon as a gateway starts, as if they had been for long: nobody waits for their beginning.
+func begunBefore(t *testing.T, cfg *config.Config) {
+	t.Helper()
+	if _, _, err := Migrate(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	b, err := OpenBeside(t.Context(), cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for i := range cfg.Sources {
+		begun(t, b.store, cfg.Sources[i].Name)
+	}
+}
+
+// begun has a source be compared as if it had been for long.
+func begun(t *testing.T, store journal.Reconciler, source string) {
+	t.Helper()
+	for late := time.Now().Add(patience); ; pause(5) {
+		now := time.Now()
+		m, taken, err := store.TakeMark(t.Context(), source, "test", now, now.Add(time.Minute))
+		if err == nil && taken {
+			_, err = store.AdvanceMark(t.Context(), source, m.Token, journal.MarkAdvance{Through: now.Add(-time.Minute), Back: true, Lease: now.Add(time.Minute)})
+		}
+		if err == nil && taken {
+			_, err = store.ReleaseMark(t.Context(), source, m.Token, journal.MarkResult{Ended: now.Add(-time.Minute)})
+		}
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case taken:
+			return
+		case now.After(late):
+			t.Fatalf("%s is never free", source)
+		}
+	}
+}
+
 func (l *lister) make(ids ...string) {
 	for _, id := range ids {
 		l.Add(reconciletest.Entry{ID: id, At: time.Now().Truncate(time.Second)})
@@ -85,6 +127,7 @@ func TestReconcileIsReloaded(t *testing.T) {
 		l, s := newLister(t, sink.URL)
 		cfg := configured(store, "")
 		cfg.Sources = []config.Source{s}
+		begunBefore(t, cfg)
 		e := startEdited(t, cfg)
 		if len(e.reconciled()) > 0 {
 			t.Fatal("a source is compared that says nothing of it")
@@ -128,7 +171,8 @@ func TestReconcileIsReloaded(t *testing.T) {
 }
 
 // What went past the gateway while its source was observed is not on record, and is neither stored nor asked for again when the
-// source is compared again, after a reload or a start. That it is not compared is in the audit log.
+// source is compared again, after a reload or a start, nor where somebody asks for all of that time, then or before. That it is not
+// compared is in the audit log.
 func TestObservedIsNotRecovered(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		for action, restart := range map[string]bool{config.Ingest: false, config.Redeliver: true} {
@@ -140,7 +184,16 @@ func TestObservedIsNotRecovered(t *testing.T) {
 			cfg.Sources = []config.Source{s}
 			var passed atomic.Int64
 			now := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+			begunBefore(t, cfg)
 			e := startEditedAt(t, cfg, now)
+			holds := func(e *edited, p *plan, when string) {
+				t.Helper()
+				c := Comparison{Source: s.Name, Since: time.Now().Add(-time.Hour), Ingest: action == config.Ingest, Redeliver: action == config.Redeliver}
+				r, err := p.compare(t.Context(), c, e.opt, e.store, e.known, e.ingestListed)
+				if err != nil || r.Missing != 1 || r.Held != 1 || !strings.Contains(r.Events[0].Why, "mode: observe") {
+					t.Errorf("%s, %s: who asks is told %+v, %v", action, when, r, err)
+				}
+			}
 			for range 2 { // the first run is over
 				l.awaitToken(t, reconciletest.Token)
 			}
@@ -152,6 +205,15 @@ func TestObservedIsNotRecovered(t *testing.T) {
 				t.Fatalf("answered %+v, %v", r, err)
 			}
 			sink.awaitIDs(t, []string{"evt_observed"})
+			// Who asks with a file that says already that it is not observed any more.
+			ahead, err := newPlan(e.changed(func(cfg *config.Config) {
+				cfg.Sources[0].Mode = config.Async
+				compared(&cfg.Sources[0], reconciletest.Token, action)
+			}), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			holds(e, ahead, "while it is observed")
 
 			if restart {
 				closeNow(t, e.Gateway)
@@ -175,6 +237,7 @@ func TestObservedIsNotRecovered(t *testing.T) {
 			if err != nil || len(known) > 0 || len(l.Resent()) > 0 {
 				t.Errorf("%s: stored is %v, asked for again %q, %v", action, known, l.Resent(), err)
 			}
+			holds(e, &e.wired.Load().plan, "after it was observed")
 			audits, err := e.store.Audits(t.Context(), 0, 10)
 			if err != nil || !slices.ContainsFunc(audits, func(a journal.Audit) bool {
 				return a.By == "the gateway" && a.Action == journal.ActionReconcile && a.Filter == s.Name && strings.HasPrefix(a.Reason, "not compared: ")
@@ -189,6 +252,31 @@ func TestObservedIsNotRecovered(t *testing.T) {
 	})
 }
 
+// A time that was not compared is on the audit log in a form that can be read again, and nothing is done about what was made then, or
+// may have been.
+func TestGap(t *testing.T) {
+	at := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	day, open := gap{at, at.Add(24 * time.Hour), schedule.Observed}, gap{from: at.Add(48 * time.Hour), why: schedule.Observed}
+	for _, g := range []gap{day, {at, at.Add(time.Hour), schedule.Forgotten}} {
+		if got, ok := parseGap(g.String()); !ok || got != g {
+			t.Errorf("%q is read as %+v, %v", g, got, ok)
+		}
+	}
+	for _, text := range []string{"", open.String(), "asked for: what never arrived since 2026-11-24T12:00:00Z is to be stored", "not compared: what its sender made from noon to night, because of that"} {
+		if g, ok := parseGap(text); ok {
+			t.Errorf("%q is read as %+v", text, g)
+		}
+	}
+	missing := []reconcile.Missing{{Key: "before", Time: at.Add(-time.Second)}, {Key: "first", Time: at}, {Key: "last", Time: day.until}, {Key: "between", Time: day.until.Add(time.Second)},
+		{Key: "now", Time: at.Add(72 * time.Hour)}, {Key: "timeless"}}
+	if why := madeIn([]gap{day, open}, missing); !slices.Equal(slices.Sorted(maps.Keys(why)), []string{"first", "last", "now", "timeless"}) {
+		t.Errorf("held are %v", why)
+	}
+	if why := madeIn(nil, missing); len(why) > 0 {
+		t.Errorf("without a gap held are %v", why)
+	}
+}
+
 // What arrived under another name of the source, which it had in between or has had before, is not taken for lost under this one: it is
 // reported, and nothing is done about it, unless somebody insists. What is nowhere on record is recovered.
 func TestNamedBackIsNotRecovered(t *testing.T) {
@@ -198,6 +286,7 @@ func TestNamedBackIsNotRecovered(t *testing.T) {
 		compared(&s, reconciletest.Token, config.Ingest)
 		cfg := configured(store, "")
 		cfg.Sources = []config.Source{s}
+		begunBefore(t, cfg)
 		e := startEdited(t, cfg)
 		l.awaitToken(t, reconciletest.Token)
 		l.make("evt_first")
@@ -259,6 +348,7 @@ func TestRecoveredIsOnRecord(t *testing.T) {
 	compared(&s, reconciletest.Token, config.Ingest)
 	cfg := configured(sqliteStore(t), "")
 	cfg.Sources = []config.Source{s}
+	begunBefore(t, cfg)
 	g := start(t, cfg)
 	l.awaitToken(t, reconciletest.Token)
 	l.make("evt_1", "evt_2")

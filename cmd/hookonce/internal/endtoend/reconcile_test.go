@@ -1,6 +1,7 @@
 package endtoend
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/provider"
@@ -273,20 +276,38 @@ func TestReconcileAfterAnHour(t *testing.T) {
 	f.once()
 }
 
+// begun has the source be compared from now on: gateways begin a minute after they started.
+func begun(t *testing.T, dsn string) {
+	if status, out := command(os.Environ(), "migrate", "--store", dsn); status != 0 {
+		t.Fatal(out)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	// Runs begin ten minutes before the mark.
+	_, err = conn.Exec(t.Context(), `INSERT INTO hookonce.reconcile_marks (source, through, token, holder, ended_at) VALUES ('orders', now() + interval '10 minutes', 1, '', now())`)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestGatewaysReconcile has three gateways compare every second, and kills one after the other. Each event that never arrived is
 // stored once, and what comes at the same moment as a webhook is one event.
 func TestGatewaysReconcile(t *testing.T) {
 	t.Parallel()
 	f := newForgetful(t)
-	dir, file := f.configure(pgtest.DSN(t), ", every: 1s, action: ingest")
+	dsn := pgtest.DSN(t)
+	dir, file := f.configure(dsn, ", every: 1s, action: ingest")
+	begun(t, dsn)
 	var gateways [3]*process
 	for i := range gateways {
 		gateways[i] = f.launch(dir, file)
 	}
 	total := 0
 	for round := range 3 {
-		// The first run marks the beginning; what is made from the next second on is compared.
-		<-time.After(2 * time.Second)
+		<-time.After(2 * time.Second) // what is made from the next second on is compared
 		made := f.make(20, time.Now())
 		total += len(made)
 		g := gateways[round]
