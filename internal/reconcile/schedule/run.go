@@ -358,7 +358,7 @@ func (s *Schedule) tell(ctx context.Context, src *Source, found News, err error)
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), errAnew):
-		log.Info("reconcile: a source is compared anew, because it is configured in another way", "source", src.Name)
+		log.Info("reconcile: a run was ended, because its source is configured in another way by now", "source", src.Name)
 	case err == nil || ctx.Err() != nil:
 	case errors.Is(err, errTaken):
 		log.Info("reconcile: another gateway goes on with a source", "source", src.Name)

@@ -668,7 +668,7 @@ func TestConfiguredAnew(t *testing.T) {
 				if w.has("evt_1") != c.stored {
 					t.Errorf("it is stored: %v", w.has("evt_1"))
 				}
-				w.says(map[bool]int{true: 1}[c.ends], "is compared anew")
+				w.says(map[bool]int{true: 1}[c.ends], "a run was ended")
 				marks, err := w.store.Marks(w.Context())
 				if err != nil || marks[0].Holder != "" {
 					t.Errorf("the marks are %+v, %v", marks, err)
