@@ -79,13 +79,14 @@ func WithHome(name, address string) Option {
 
 // Local lets requests in that come from this machine, under a name of this machine: a page elsewhere cannot bring a browser
 // here under a name of its own. Everybody on the machine is let in, as "local". It is no guard behind a proxy, through which
-// all requests come from this machine: a request that says that it was forwarded is refused.
+// all requests come from this machine: one that says that it was forwarded is refused, and so is HTTP/1.0, in which older nginx
+// asks without saying so; of other proxies that do not say so nobody can tell. Behind any proxy, have [Handler] ask for more.
 func Local(r *http.Request) (name string, ok bool) {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
 		return "", false
 	}
-	return "local", header.LoopbackHost(r.Host) && !header.Proxied(r.Header)
+	return "local", header.LoopbackHost(r.Host) && !header.Proxied(r)
 }
 
 // Handler returns the dashboard of a store. Authorize says who may look: it returns the visitor's name, which stands in the

@@ -417,11 +417,14 @@ func TestLocal(t *testing.T) {
 		"a name that begins like one": {"127.0.0.1:5000", "127.0.0.1.evil.example:8082", "", false},
 		"a proxy on this machine":     {"127.0.0.1:5000", "localhost", "X-Forwarded-For", false},
 		"a proxy that says so alone":  {"127.0.0.1:5000", "localhost", "Via", false},
+		"HTTP/1.0, as of nginx":       {"127.0.0.1:5000", "127.0.0.1:8082", "HTTP/1.0", false},
 		"this machine, without port":  {"[::1]:5000", "[::1]", "", true},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.RemoteAddr, r.Host = c.remote, c.host
-		if c.header != "" {
+		if c.header == "HTTP/1.0" {
+			r.Proto, r.ProtoMajor, r.ProtoMinor = c.header, 1, 0
+		} else if c.header != "" {
 			r.Header.Set(c.header, "203.0.113.7")
 		}
 		if _, in := dashboard.Local(r); in != c.in {

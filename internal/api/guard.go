@@ -273,8 +273,8 @@ func admitLocal(r *http.Request) *problem.Details {
 		return forbidden("without admin_tokens in the configuration only this machine is answered")
 	case !header.LoopbackHost(r.Host):
 		return forbidden("without admin_tokens in the configuration requests must name a loopback address, such as 127.0.0.1, in Host")
-	case header.Proxied(r.Header):
-		return forbidden("without admin_tokens in the configuration nothing that came through a proxy is answered: whoever reaches the proxy would be an operator")
+	case header.Proxied(r):
+		return forbidden("without admin_tokens in the configuration nothing is answered that came through a proxy, as a header or HTTP/1.0 shows: whoever reaches the proxy would be an operator. Behind any proxy set admin_tokens")
 	case foreign(r):
 		return forbidden("a page of another site may not ask this")
 	}

@@ -47,7 +47,12 @@ func TestWithoutTokens(t *testing.T) {
 		"through a proxy here":         {func(r *http.Request) { r.Header.Set("X-Forwarded-For", "192.0.2.1") }, 403},
 		"through a proxy with TLS":     {func(r *http.Request) { r.Header.Set("X-Forwarded-Proto", "https") }, 403},
 		"through a proxy that says so": {func(r *http.Request) { r.Header.Set("Via", "1.1 proxy") }, 403},
-		"a page of a sister site":      {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
+		"through a proxy of HTTP/1.0": { // all that nginx 1.22 sends for proxy_pass http://127.0.0.1:8081
+			func(r *http.Request) {
+				r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.0", 1, 0
+				r.Header.Set("Connection", "close")
+			}, 403},
+		"a page of a sister site": {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") }, 403},
 	}
 	r := newRig(t)
 	for name, tt := range tests {

@@ -115,7 +115,7 @@ func cookieOf(r *http.Request) *http.Cookie {
 	if c, err := r.Cookie(secureCookie); err == nil {
 		return c
 	}
-	if c, err := r.Cookie(plainCookie); err == nil && r.TLS == nil && !header.Proxied(r.Header) {
+	if c, err := r.Cookie(plainCookie); err == nil && r.TLS == nil && !header.Proxied(r) {
 		return c
 	}
 	return nil
@@ -128,7 +128,7 @@ func channel(r *http.Request) (encrypted, private bool) {
 		return true, true
 	}
 	encrypted = strings.HasPrefix(r.Header.Get("Origin"), "https://")
-	return encrypted, fromLoopback(r) && (encrypted || !header.Proxied(r.Header))
+	return encrypted, fromLoopback(r) && (encrypted || !header.Proxied(r))
 }
 
 func fromLoopback(r *http.Request) bool {

@@ -72,6 +72,11 @@ func (d *doorman) look(r *http.Request, c *http.Cookie) (status int, body string
 // A token is exchanged for a cookie that no script reads and no other site sends, and that is for TLS alone where that was used.
 func TestLogin(t *testing.T) {
 	d := newDoorman(t, tokens...)
+	nginx := func() *http.Request { // without a field that says so, as it does by default
+		r := from("127.0.0.1", false, "POST")
+		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.0", 1, 0
+		return r
+	}
 	for _, c := range []struct {
 		name      string
 		request   *http.Request
@@ -83,6 +88,8 @@ func TestLogin(t *testing.T) {
 		{"this machine", from("127.0.0.1", false, "POST"), "http://127.0.0.1:8081", false, "hookonce"},
 		{"a proxy with TLS on this machine", from("127.0.0.1", false, "POST"), "https://gateway.internal", true, "__Host-hookonce"},
 		{"a proxy without TLS on this machine", from("127.0.0.1", false, "POST"), "http://gateway.internal", true, ""},
+		{"nginx with TLS on this machine", nginx(), "https://gateway.internal", false, "__Host-hookonce"},
+		{"nginx without TLS on this machine", nginx(), "http://gateway.internal", false, ""},
 		{"plain HTTP from elsewhere", from("203.0.113.7", false, "POST"), "http://gateway.internal", false, ""},
 		{"plain HTTP from elsewhere that says it is TLS", from("203.0.113.7", false, "POST"), "https://gateway.internal", false, ""},
 	} {
@@ -136,6 +143,9 @@ func TestSession(t *testing.T) {
 	proxied := get()
 	proxied.Header.Set("X-Forwarded-For", "203.0.113.9")
 	expect("through a proxy without TLS", d, proxied, cookie, 401, "")
+	proxied = get()
+	proxied.Proto, proxied.ProtoMajor, proxied.ProtoMinor = "HTTP/1.0", 1, 0
+	expect("through nginx without TLS", d, proxied, cookie, 401, "")
 	for what, value := range map[string]string{
 		"another name":   strings.Replace(cookie.Value, "oncall", "dashboard", 1),
 		"another role":   strings.Replace(read.Value, "|read|", "|operator|", 1),

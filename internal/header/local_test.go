@@ -2,6 +2,7 @@ package header
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"testing"
 )
 
@@ -25,9 +26,19 @@ func TestProxied(t *testing.T) {
 		"Accept": false, "Host": false, "Origin": false, "X-Request-Id": false, "Authorization": false,
 	} {
 		for _, value := range []string{"192.0.2.1", ""} { // a field that is there says enough
-			if got := Proxied(http.Header{name: {value}}); got != want {
+			r := httptest.NewRequest("GET", "/", nil)
+			r.Header[name] = []string{value}
+			if got := Proxied(r); got != want {
 				t.Errorf("%s: %q: %t", name, value, got)
 			}
+		}
+	}
+	for proto, want := range map[string]bool{"HTTP/0.9": true, "HTTP/1.0": true, "HTTP/1.1": false, "HTTP/2.0": false} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Proto = proto
+		r.ProtoMajor, r.ProtoMinor, _ = http.ParseHTTPVersion(proto)
+		if got := Proxied(r); got != want {
+			t.Errorf("%s: %t", proto, got)
 		}
 	}
 }
