@@ -83,12 +83,15 @@ func TestRules(t *testing.T) {
 	backlog := func(age time.Duration) func(*snapshot) {
 		return destination(func(d *overview.DestinationState) { at := ago(age); d.Oldest, d.Backlog = &at, 5 })
 	}
+	draining := func(in *float64) func(*snapshot) {
+		return func(s *snapshot) { backlog(oldBacklog + time.Second)(s); s.Destinations[0].DrainsIn = in }
+	}
 	// unconfigured has a backlog for a name that no gateway delivers to any more, as after it was renamed. The pace is
 	// that of its last minutes, and means nothing.
 	unconfigured := func(age time.Duration) func(*snapshot) {
 		return destination(func(d *overview.DestinationState) {
 			at := ago(age)
-			d.Oldest, d.Backlog, d.Configured, d.DrainsIn = &at, 5, false, 4
+			d.Oldest, d.Backlog, d.Configured, d.DrainsIn = &at, 5, false, new(4.0)
 		})
 	}
 	compared := func(c overview.Compared, running time.Duration) func(*snapshot) {
@@ -228,6 +231,9 @@ func TestRules(t *testing.T) {
 		{Paused, Ticket, pausedFor(forgotten + time.Second), func(*snapshot) {}, "by ann (moving)", "resume"},
 		{Paused, Info, pausedFor(forgotten), func(*snapshot) {}, "by ann", "resume"},
 		{backlogOld, Page, backlog(oldBacklog + time.Second), backlog(oldBacklog), "5 events wait", "destinations list"},
+		{backlogOld, Page, draining(nil), backlog(oldBacklog), "; whether it gets shorter is not known yet.", "destinations list"},
+		{backlogOld, Page, draining(new(0.0)), backlog(oldBacklog), "; it does not get shorter.", "destinations list"},
+		{backlogOld, Page, draining(new(90.0)), backlog(oldBacklog), "; it drains in 1m30s.", "destinations list"},
 		{backlogOld, Page, unconfigured(oldBacklog + time.Second), unconfigured(oldBacklog),
 			"ledger is not configured, and nothing delivers what waits for it: 5 events wait, the oldest since 2026-11-22 11:44:59Z.", "in the configuration"},
 		{backlogOld, Page, backlog(-aheadBy - time.Second), backlog(-aheadBy),

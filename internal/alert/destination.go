@@ -214,8 +214,11 @@ func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState, at float
 			Headline: fmt.Sprintf("%s is not configured, and nothing delivers what waits for it: %s.", d.Name, waiting(d))}
 	}
 	drains := "it does not get shorter"
-	if d.DrainsIn > 0 {
-		drains = "it drains in " + time.Duration(d.DrainsIn*float64(time.Second)).Round(time.Second).String()
+	switch {
+	case d.DrainsIn == nil:
+		drains = "whether it gets shorter is not known yet"
+	case *d.DrainsIn > 0:
+		drains = "it drains in " + time.Duration(*d.DrainsIn*float64(time.Second)).Round(time.Second).String()
 	}
 	return g, &Alert{Severity: Page, Since: *d.Oldest, Count: d.Backlog,
 		Action:   Action{Label: "Look at the destination", Command: "hookonce destinations list --all"},

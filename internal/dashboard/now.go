@@ -175,13 +175,16 @@ func (nowView) Group(destination string, f overview.Failure) string {
 	return groupAddress(api.FailureGroup{Destination: destination, Kind: f.Kind, Status: f.Status})
 }
 
-// Drains says when the backlog is worked off.
-func (nowView) Drains(d overview.DestinationState) string {
+// Drains says when the backlog is worked off. Of one that has come since it was looked at first there is nothing to say: what
+// waited then is done, and a busy destination always has some under way.
+func (v nowView) Drains(d overview.DestinationState) string {
 	switch {
-	case d.Backlog == 0:
+	case d.DrainsIn == nil:
 		return ""
-	case d.DrainsIn > 0:
-		return "gone in " + span(time.Duration(d.DrainsIn*float64(time.Second)))
+	case *d.DrainsIn > 0:
+		return "gone in " + span(time.Duration(*d.DrainsIn*float64(time.Second)))
+	case d.Oldest != nil && v.At.Sub(*d.Oldest) < overview.DrainSpan:
+		return ""
 	}
 	return "not getting shorter"
 }

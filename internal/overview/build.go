@@ -161,6 +161,7 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 	maps.DeleteFunc(v.seen, func(name string, _ seen) bool {
 		return !slices.ContainsFunc(s.Sources, func(o SourceState) bool { return o.Name == name })
 	})
+	v.keepBacklogs()
 	six := v.sixHours(now)
 	for i := range v.joined.Destinations {
 		d := DestinationState{Destination: v.joined.Destinations[i], Six: six[v.joined.Destinations[i].Name]}
@@ -421,9 +422,7 @@ func (v *Overview) drawDestination(d *DestinationState, c *counts) {
 		}
 	}
 	d.Six = d.Six.atLeast(d.Hour)
-	if d.Five.Done > 0 && d.Backlog > 0 && d.Configured && d.Pause == nil {
-		d.DrainsIn = float64(d.Backlog) / (float64(d.Five.Done) / (5 * time.Minute).Seconds())
-	}
+	d.DrainsIn = v.drainsIn(d)
 	for _, g := range v.failures.value.Open {
 		if g.Destination == d.Name {
 			d.Failures = append(d.Failures, failure(&g))
@@ -437,6 +436,44 @@ func (v *Overview) drawDestination(d *DestinationState, c *counts) {
 	if open(&d.Destination, journal.Failed) == 0 {
 		d.Blocked = nil
 	}
+}
+
+// keepBacklogs keeps what was counted last, once, and forgets what is older than [DrainSpan].
+func (v *Overview) keepBacklogs() {
+	read := v.open.read
+	if n := len(v.backlogs); read.IsZero() || n > 0 && v.backlogs[n-1].at.Equal(read) {
+		return
+	}
+	v.backlogs = slices.DeleteFunc(v.backlogs, func(b backlogSample) bool { return b.at.After(read) || read.Sub(b.at) > DrainSpan })
+	of := map[string]int64{}
+	for _, c := range v.open.value {
+		if c.State != journal.Dead {
+			of[c.Destination] += c.Count
+		}
+	}
+	v.backlogs = append(v.backlogs, backlogSample{read, of})
+}
+
+// drainsIn returns when a backlog is gone, as [DestinationState.DrainsIn]. It goes by how the backlog itself changed: what was
+// done says nothing of what came meanwhile, and what failed and is due in hours is not worked off at the pace of the rest.
+func (v *Overview) drainsIn(d *DestinationState) *float64 {
+	switch {
+	case d.Backlog == 0:
+		return nil
+	case !d.Configured, d.Pause != nil:
+		return new(0.0)
+	case len(v.backlogs) == 0:
+		return nil
+	}
+	was, is := v.backlogs[0], v.backlogs[len(v.backlogs)-1]
+	seconds, gone := is.at.Sub(was.at).Seconds(), was.of[d.Name]-is.of[d.Name]
+	switch {
+	case seconds < drainLeast.Seconds():
+		return nil
+	case gone <= 0:
+		return new(0.0)
+	}
+	return new(float64(d.Backlog) * seconds / float64(gone))
 }
 
 func (o *Outcomes) add(w tally.What, n int64) {

@@ -25,7 +25,11 @@ const (
 	hourEvery   = 5 * time.Minute        // between two looks at those of hours
 	againEvery  = 30 * time.Second       // at most between a question that was not answered and the same again
 	commitSpan  = 10 * time.Second       // over which commits are averaged at least
+	drainLeast  = 30 * time.Second       // over which it is seen at least whether a backlog gets shorter
 )
+
+// DrainSpan is over how long it is seen at most whether a backlog gets shorter.
+const DrainSpan = 5 * time.Minute
 
 // Records is what is read of the journal's store. Its methods are called by several goroutines at a
 // time.
@@ -114,6 +118,7 @@ type known struct {
 
 	away, unwritable, full *Trouble
 	commits                []commitSample
+	backlogs               []backlogSample // of each count of the open deliveries within DrainSpan
 	began                  time.Time
 }
 
@@ -127,6 +132,12 @@ type seen struct {
 type commitSample struct {
 	at time.Time
 	Upkeep
+}
+
+// backlogSample is how many deliveries were open and not dead, by destination.
+type backlogSample struct {
+	at time.Time
+	of map[string]int64
 }
 
 // part is what a question was answered last.

@@ -3,6 +3,7 @@ package overview
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -658,28 +659,64 @@ func TestRoutedInADay(t *testing.T) {
 	}
 }
 
-// The pace of the last minutes says when a backlog is gone where it goes on: not of what is paused, nor of a name that nobody
-// delivers to any more.
+// A backlog is gone when it goes on getting shorter as it did, by its own counts of the last minutes, whatever is done meanwhile:
+// not where more comes than that, nor of what is paused, nor of a name that nobody delivers to any more. What was seen once is
+// not known to get shorter or longer.
 func TestDrains(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
-	points := []tally.Point{{Minute: now.Add(-2 * time.Minute), Source: "orders", Destination: "ledger", What: tally.Done, N: 150}}
-	for name, c := range map[string]struct {
-		d    fleet.Destination
-		want float64
-	}{
-		"delivered to": {fleet.Destination{Configured: true}, 10}, "paused": {fleet.Destination{Configured: true, Pause: &fleet.Pause{At: now}}, 0},
-		"not configured": {fleet.Destination{}, 0},
-	} {
-		var s store
-		v := newOverview(&s)
-		d := DestinationState{Destination: c.d}
-		d.Name, d.Open = "ledger", []fleet.Open{{State: "pending", Count: 5, Oldest: now}}
-		v.drawDestination(&d, newCounts(now, points, nil))
-		v.Close()
-		if d.DrainsIn != c.want {
-			t.Errorf("%s: it drains in %v s, want %v", name, d.DrainsIn, c.want)
-		}
+	type read struct {
+		ago     time.Duration
+		backlog int64
 	}
+	configured, never := fleet.Destination{Name: "ledger", Configured: true}, new(0.0)
+	for name, c := range map[string]struct {
+		d     fleet.Destination
+		reads []read
+		want  *float64
+	}{
+		"it gets shorter":             {configured, []read{{5 * time.Minute, 400}, {150 * time.Second, 90}, {0, 100}}, new(100.0)},
+		"it grows, and much is done":  {configured, []read{{5 * time.Minute, 100}, {0, 200}}, never},
+		"it stays":                    {configured, []read{{5 * time.Minute, 100}, {150 * time.Second, 300}, {0, 100}}, never},
+		"it has just begun":           {configured, []read{{5 * time.Minute, 0}, {0, 100}}, never},
+		"it is gone":                  {configured, []read{{5 * time.Minute, 100}, {0, 0}}, nil},
+		"it was longer an hour ago":   {configured, []read{{time.Hour, 1000}, {time.Minute, 40}, {0, 50}}, never},
+		"looked at after an hour":     {configured, []read{{time.Hour, 1000}, {0, 50}}, nil},
+		"looked at once":              {configured, []read{{0, 50}}, nil},
+		"looked at for a moment":      {configured, []read{{5 * time.Second, 60}, {0, 50}}, nil},
+		"looked at for half a minute": {configured, []read{{30 * time.Second, 60}, {0, 50}}, new(150.0)},
+		"the clock went back":         {configured, []read{{-time.Hour, 10}, {time.Minute, 80}, {0, 50}}, new(100.0)},
+		"paused":                      {fleet.Destination{Name: "ledger", Configured: true, Pause: &fleet.Pause{At: now}}, []read{{5 * time.Minute, 400}, {0, 100}}, never},
+		"not configured":              {fleet.Destination{Name: "ledger"}, []read{{5 * time.Minute, 400}, {0, 100}}, never},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newOverview(&store{})
+			defer v.Close()
+			v.minutes.value = []tally.Point{{Minute: now.Add(-2 * time.Minute), Source: "orders", Destination: "ledger", What: tally.Done, N: 150}}
+			var s *Snapshot
+			for _, r := range c.reads {
+				at := now.Add(-r.ago)
+				v.open.value = []journal.OpenCount{{Destination: "ledger", State: journal.Dead, Count: 7 + r.backlog, Oldest: at}, {Destination: "ledger", State: journal.Failed, Count: r.backlog / 2, Oldest: at},
+					{Destination: "ledger", State: journal.Pending, Count: r.backlog - r.backlog/2, Oldest: at}, {Destination: "renamed " + r.ago.String(), State: journal.Pending, Count: 1, Oldest: at}}
+				v.open.read = at
+				v.joined = fleet.DestinationList{Destinations: []fleet.Destination{c.d}}.WithOpen(v.open.value)
+				s = v.draw(at)
+				s = v.draw(at.Add(time.Second)) // of the same count
+			}
+			if got := s.Destinations[0].DrainsIn; (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+				t.Errorf("it drains in %s s, want %s", seconds(got), seconds(c.want))
+			}
+			if len(v.backlogs) > len(c.reads) || slices.ContainsFunc(v.backlogs, func(b backlogSample) bool { return now.Sub(b.at) > DrainSpan }) {
+				t.Errorf("%d counts are kept: %v", len(v.backlogs), v.backlogs)
+			}
+		})
+	}
+}
+
+func seconds(s *float64) string {
+	if s == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*s)
 }
 
 // What was before the hours that are known is asked for as seldom as they are, also while they take long at the turn of an hour.

@@ -78,7 +78,7 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 		d.Dead, d.Hour.Dead, d.Failures = 19, 19, []overview.Failure{f}
 	},
 	"backlog_old": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
-		d.Backlog, d.Oldest, d.DrainsIn = 40_000, since(35*time.Minute), 5400
+		d.Backlog, d.Oldest, d.DrainsIn = 40_000, since(35*time.Minute), new(5400.0)
 	},
 	"effects_doubled": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
 		s.Reconciled = []overview.Reconciled{{At: ago(20 * time.Minute), Until: now.Add(time.Hour), Table: "payments", Doubled: 3, Surplus: 4, Sample: "evt_1QbT", Command: "hookonce reconcile effects --table payments"}}

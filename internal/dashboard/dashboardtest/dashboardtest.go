@@ -296,7 +296,7 @@ func (a *API) overview() api.Overview {
 				state.Dead = o.Count
 			} else {
 				state.Backlog += o.Count
-				state.Oldest = &o.Oldest
+				state.Oldest, state.DrainsIn = &o.Oldest, new(0.0)
 			}
 		}
 		if a.World != Calm && d.Name == "ledger" {
