@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -431,6 +432,46 @@ func TestRefresh(t *testing.T) {
 	for _, c := range b.complaints() {
 		t.Error(c)
 	}
+}
+
+// A page that cannot be refreshed says so: that the gateway does not answer only where it does not, and otherwise what it answers,
+// with a way to the page that says why.
+func TestStale(t *testing.T) {
+	b := open(t)
+	var status atomic.Int64 // 0: the page; -1: no answer
+	pages := dashboardtest.Dashboard(&dashboardtest.API{World: dashboardtest.Calm})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch n := int(status.Load()); n {
+		case 0:
+			pages.ServeHTTP(w, r)
+		case -1:
+			panic(http.ErrAbortHandler)
+		default:
+			http.Error(w, "The store is away.", n)
+		}
+	}))
+	t.Cleanup(s.Close)
+	b.run(chromedp.Navigate(s.URL + "/destinations"))
+	for _, c := range []struct {
+		status int64
+		note   string
+		link   bool
+	}{
+		{503, "The gateway answers 503: this page cannot be shown anew. What you see is from ", true},
+		{-1, "The gateway does not answer. What you see is from ", false},
+		{404, "The gateway answers 404: this page cannot be shown anew. What you see is from ", true},
+		{0, "", false},
+		{503, "The gateway answers 503: this page cannot be shown anew. What you see is from ", true},
+	} {
+		status.Store(c.status)
+		b.await(fmt.Sprintf(`document.dispatchEvent(new Event("visibilitychange")) && (document.getElementById("stale")?.textContent ?? "").startsWith(%[1]q) && (%[1]q !== "" || !document.getElementById("stale"))`, c.note))
+		if link := eval[bool](b, `Boolean(document.querySelector("#stale a"))`); link != c.link {
+			t.Errorf("%d: a link to the page that says why: %t", c.status, link)
+		}
+	}
+	eval[int](b, `document.querySelector("#stale a").focus(); 0`)
+	b.enter()
+	b.await(`document.body.textContent.includes("The store is away.")`)
 }
 
 // Whoever logs in by a form is let in, and out again.

@@ -10,7 +10,7 @@ const kept = {
 
 // Refresh: the page is asked for anew while somebody looks, and only what is different is replaced. A region in which somebody
 // types, selects or has the focus stays as it is.
-let tag = null, failing = 0, timer = 0, paused = false;
+let tag = null, failing = 0, timer = 0, paused = false, seen = new Date();
 const was = new Map(); // what a region was when it came, by its id
 const again = Number(main?.dataset.again || 0) * 1000;
 
@@ -46,24 +46,32 @@ async function refresh() {
       document.title = page.title;
       tag = all ? answer.headers.get("ETag") : null;
     }
-    say(answer.ok || answer.status === 304 ? 0 : failing + 1);
+    say(answer.ok || answer.status === 304 ? "" : `answers ${answer.status}: this page cannot be shown anew`);
   } catch {
-    say(failing + 1);
+    say("does not answer");
   }
 }
 
-// say tells once that what is shown is old, and once that it is not any more.
-function say(times) {
-  const before = failing;
-  failing = times;
+// say tells, from the second time on, what is wrong and how old what is shown is, until nothing is wrong any more. A gateway that
+// answers must not look as if it were gone: a restart would cost what it holds for a store that is away. Why it has no page to
+// show stands in its answer.
+function say(wrong) {
   let note = byId("stale");
-  if (times >= 2 && !note) {
-    note = make("p", { id: "stale", className: "alert warn" }, `The gateway does not answer. What you see is from ${new Date().toISOString().slice(11, 19)} UTC or earlier.`);
+  if (!wrong) {
+    failing = 0;
+    seen = new Date();
+    note?.remove();
+    return;
+  }
+  if (++failing < 2 || note?.dataset.wrong === wrong) return;
+  if (!note) {
+    note = make("p", { id: "stale", className: "alert warn" });
     note.setAttribute("role", "status");
     main.prepend(note);
-  } else if (!times && before) {
-    note?.remove();
   }
+  note.dataset.wrong = wrong;
+  note.replaceChildren(`The gateway ${wrong}. What you see is from ${seen.toISOString().slice(11, 19)} UTC or earlier.`);
+  if (wrong.startsWith("answers")) note.append(" ", make("a", { href: location.pathname + location.search }, "Load it to see why"));
 }
 
 function schedule() {
