@@ -127,7 +127,7 @@ func TestSilentFromTheBeginning(t *testing.T) {
 func TestFirstAttemptsFailSlowly(t *testing.T) {
 	s := well()
 	d := &s.Destinations[0]
-	d.Six, d.Half = overview.Outcomes{First: 1000, FirstFailed: 30}, overview.Outcomes{First: 100, FirstFailed: 4}
+	d.Six, d.Half = overview.FirstAttempts{First: 1000, FirstFailed: 30}, overview.Outcomes{First: 100, FirstFailed: 4}
 	if v := Judge(s); len(v.Alerts) > 0 {
 		t.Errorf("too early: %+v", v.Alerts)
 	}

@@ -82,17 +82,17 @@ func waiting(d *overview.DestinationState) string {
 }
 
 func findFirstFail(s *overview.Snapshot, d *overview.DestinationState, at float64) (gauge, *Alert) {
-	over := func(long, lately *overview.Outcomes, times float64) float64 {
+	over := func(long, lately overview.FirstAttempts, times float64) float64 {
 		is := min(share(long.FirstFailed, times*at*float64(long.First)), share(lately.FirstFailed, times*at*float64(lately.First)))
 		if long.First < leastFirst || long.FirstFailed < leastFailed {
 			is = min(is, share(long.First, leastFirst), share(long.FirstFailed, leastFailed))
 		}
 		return is
 	}
-	severity, in, span, long := Page, &d.Hour, "hour", time.Hour
-	is, slowly := over(in, &d.Five, fastBurn), over(&d.Six, &d.Half, slowBurn)
+	severity, in, span, long := Page, d.Hour.FirstAttempts(), "hour", time.Hour
+	is, slowly := over(in, d.Five.FirstAttempts(), fastBurn), over(d.Six, d.Half.FirstAttempts(), slowBurn)
 	if is <= 1 && slowly > is {
-		severity, in, span, long, is = Ticket, &d.Six, "six hours", 6*time.Hour, slowly
+		severity, in, span, long, is = Ticket, d.Six, "six hours", 6*time.Hour, slowly
 	}
 	g := gaugeOf(is, "no first attempt in the last %s", span)
 	if in.First > 0 {

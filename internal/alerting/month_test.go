@@ -39,7 +39,7 @@ type month struct {
 	draw   *rand.Rand
 	m      int         // of the simulation
 	past   [361]minute // the last six hours, by minute
-	six    overview.Outcomes
+	six    overview.FirstAttempts
 	hours  []overview.Hour
 	usual  overview.Baseline
 	rhythm overview.Rhythm

@@ -421,7 +421,7 @@ func (v *Overview) drawDestination(d *DestinationState, c *counts) {
 			w.in.add(r.what, c.sum(r, w.minutes, 0))
 		}
 	}
-	d.Six = d.Six.atLeast(d.Hour)
+	d.Six = d.Six.atLeast(d.Hour.FirstAttempts())
 	d.DrainsIn = v.drainsIn(d)
 	for _, g := range v.failures.value.Open {
 		if g.Destination == d.Name {
@@ -493,9 +493,18 @@ func (o *Outcomes) add(w tally.What, n int64) {
 	}
 }
 
+func (f *FirstAttempts) add(w tally.What, n int64) {
+	switch w {
+	case tally.First:
+		f.First += n
+	case tally.FirstFailed:
+		f.FirstFailed += n
+	}
+}
+
 // atLeast returns the larger counts: those of hours are some minutes old.
-func (o Outcomes) atLeast(hour Outcomes) Outcomes {
-	return Outcomes{max(o.First, hour.First), max(o.FirstFailed, hour.FirstFailed), max(o.Attempts, hour.Attempts), max(o.Done, hour.Done), max(o.Failed, hour.Failed), max(o.Dead, hour.Dead)}
+func (f FirstAttempts) atLeast(hour FirstAttempts) FirstAttempts {
+	return FirstAttempts{max(f.First, hour.First), max(f.FirstFailed, hour.FirstFailed)}
 }
 
 func failure(g *journal.FailureGroup) Failure {
@@ -539,8 +548,8 @@ func (v *Overview) hoursBySource() map[string][]Hour {
 	return all
 }
 
-func (v *Overview) sixHours(now time.Time) map[string]Outcomes {
-	all := map[string]Outcomes{}
+func (v *Overview) sixHours(now time.Time) map[string]FirstAttempts {
+	all := map[string]FirstAttempts{}
 	for _, p := range v.past {
 		if p.Destination != "" && !p.Minute.Before(now.Add(-6*time.Hour)) {
 			o := all[p.Destination]

@@ -2,6 +2,7 @@ package overview
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -448,6 +449,11 @@ func TestNumbersAreOfTheMoment(t *testing.T) {
 			}
 			if n := got.Numbers; n.First.First != 4 || n.First.FirstFailed != 1 || n.Events != 2 || n.FirstShares[len(n.FirstShares)-1] != 0.25 || got.Destinations[1].Six.First != 4 {
 				t.Fatalf("%+v, %+v", n, got.Destinations[1])
+			}
+			for what, counts := range map[string]any{"six hours": got.Destinations[1].Six, "a day": got.Numbers.First} { // what is not read of them is not said to be 0
+				if text, err := json.Marshal(counts); err != nil || string(text) != `{"first":4,"first_failed":1}` {
+					t.Fatalf("%s: %s, %v", what, text, err)
+				}
 			}
 			s.hour = []tally.Point{{Minute: time.Now().Truncate(time.Hour), Source: "orders", Destination: "ledger", What: tally.First, N: 3}}
 			time.Sleep(hourEvery)

@@ -200,16 +200,16 @@ type Secret struct {
 // DestinationState is how a destination stands.
 type DestinationState struct {
 	fleet.Destination
-	Five     Outcomes   `json:"last_5m"`
-	Half     Outcomes   `json:"last_30m"`
-	Hour     Outcomes   `json:"last_1h"`
-	Six      Outcomes   `json:"last_6h"`
-	Backlog  int64      `json:"backlog" doc:"Deliveries that are open and not dead."`
-	Dead     int64      `json:"dead"`
-	Oldest   *time.Time `json:"oldest,omitempty" doc:"When the oldest of the backlog was accepted."`
-	DrainsIn *float64   `json:"drains_in_seconds,omitempty" doc:"When the backlog is gone, if it goes on getting shorter as it did in the last five minutes. 0: it does not get shorter; missing: there is none, or nobody has looked at it for half a minute yet."`
-	Failures []Failure  `json:"failures" nullable:"false" doc:"What failed, the most frequent first."`
-	Blocked  *Blocked   `json:"blocked,omitempty"`
+	Five     Outcomes      `json:"last_5m"`
+	Half     Outcomes      `json:"last_30m"`
+	Hour     Outcomes      `json:"last_1h"`
+	Six      FirstAttempts `json:"last_6h"`
+	Backlog  int64         `json:"backlog" doc:"Deliveries that are open and not dead."`
+	Dead     int64         `json:"dead"`
+	Oldest   *time.Time    `json:"oldest,omitempty" doc:"When the oldest of the backlog was accepted."`
+	DrainsIn *float64      `json:"drains_in_seconds,omitempty" doc:"When the backlog is gone, if it goes on getting shorter as it did in the last five minutes. 0: it does not get shorter; missing: there is none, or nobody has looked at it for half a minute yet."`
+	Failures []Failure     `json:"failures" nullable:"false" doc:"What failed, the most frequent first."`
+	Blocked  *Blocked      `json:"blocked,omitempty"`
 }
 
 // Outcomes count attempts in some time.
@@ -220,6 +220,15 @@ type Outcomes struct {
 	Done        int64 `json:"done"`
 	Failed      int64 `json:"failed"`
 	Dead        int64 `json:"dead"`
+}
+
+// FirstAttempts returns those of the attempts that were first ones.
+func (o Outcomes) FirstAttempts() FirstAttempts { return FirstAttempts{o.First, o.FirstFailed} }
+
+// FirstAttempts count first attempts in some time: all that is read of more than the last hour.
+type FirstAttempts struct {
+	First       int64 `json:"first"`
+	FirstFailed int64 `json:"first_failed"`
 }
 
 // Failure is a group of deliveries that failed for one reason.
@@ -245,13 +254,13 @@ type Blocked struct {
 
 // Numbers are the three that say whether all is well, with the hours of seven days, the latest last.
 type Numbers struct {
-	First           Outcomes  `json:"first_attempts" doc:"Of the last 24 hours."`
-	FirstShares     []float64 `json:"first_failed_shares" nullable:"false"`
-	Reseen          int64     `json:"reseen" doc:"Events that came again in the last 24 hours."`
-	Events          int64     `json:"events" doc:"New events in the same time, and those that came again."`
-	ReseenCounts    []float64 `json:"reseen_counts" nullable:"false"`
-	Rows            int64     `json:"rows"`
-	StoredYesterday int64     `json:"stored_yesterday" doc:"Events, in the last whole day in UTC."`
-	PurgedYesterday int64     `json:"purged_yesterday"`
-	StoredCounts    []float64 `json:"stored_counts" nullable:"false"`
+	First           FirstAttempts `json:"first_attempts" doc:"Of the last 24 hours."`
+	FirstShares     []float64     `json:"first_failed_shares" nullable:"false"`
+	Reseen          int64         `json:"reseen" doc:"Events that came again in the last 24 hours."`
+	Events          int64         `json:"events" doc:"New events in the same time, and those that came again."`
+	ReseenCounts    []float64     `json:"reseen_counts" nullable:"false"`
+	Rows            int64         `json:"rows"`
+	StoredYesterday int64         `json:"stored_yesterday" doc:"Events, in the last whole day in UTC."`
+	PurgedYesterday int64         `json:"purged_yesterday"`
+	StoredCounts    []float64     `json:"stored_counts" nullable:"false"`
 }

@@ -273,7 +273,7 @@ func (a *API) overview() api.Overview {
 	}
 	s := overview.Snapshot{At: Now, Since: ago(52 * time.Hour), Gateways: a.destinations().Gateways, Parts: []overview.Part{{Name: "tallies", Read: Now}},
 		Store: overview.StoreState{Events: 1_204_551, Cleaned: ago(2 * time.Hour), CommitMS: 2, Commits: 40},
-		Numbers: overview.Numbers{First: overview.Outcomes{First: 46_320, FirstFailed: 98}, FirstShares: hours(0.002), Reseen: 162, Events: 16_598, ReseenCounts: hours(9),
+		Numbers: overview.Numbers{First: overview.FirstAttempts{First: 46_320, FirstFailed: 98}, FirstShares: hours(0.002), Reseen: 162, Events: 16_598, ReseenCounts: hours(9),
 			Rows: 1_204_551, StoredYesterday: 16_204, PurgedYesterday: 15_870, StoredCounts: hours(860)}}
 	for _, src := range a.sources().Sources {
 		s.Sources = append(s.Sources, overview.SourceState{Name: src.Name, Provider: src.Provider, Path: src.Path, Destinations: src.Destinations, LastVerified: ago(40 * time.Second),
@@ -301,7 +301,7 @@ func (a *API) overview() api.Overview {
 		}
 		if a.World != Calm && d.Name == "ledger" {
 			failing := overview.Outcomes{First: 640, FirstFailed: 640, Attempts: 700, Failed: 700}
-			state.Five, state.Half, state.Hour, state.Six = failing, failing, failing, failing
+			state.Five, state.Half, state.Hour, state.Six = failing, failing, failing, failing.FirstAttempts()
 			state.Failures = []overview.Failure{{Kind: "status", Status: 500, Error: a.text("status 500"), Count: 64, Dead: 7, Since: ago(41 * time.Minute), Latest: ago(8 * time.Second), Source: "billing", Event: 924305118331207681}}
 		}
 		s.Destinations = append(s.Destinations, state)
