@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,8 +14,10 @@ import (
 	"github.com/hookonce/hookonce/internal/dashboard/frame"
 )
 
-// pageSize is how many rows a page has.
-const pageSize = 50
+const (
+	pageSize = 50 // rows of a page
+	maxLooks = 20 // questions for a page that has any
+)
 
 // claim is one as it is shown.
 type claim struct {
@@ -78,6 +79,9 @@ func (claimsView) States() []string {
 	return []string{held, stuck, string(hookonce.StateFailed), string(hookonce.StateDead), string(hookonce.StateDone)}
 }
 
+// Looked is how many claims were looked at for a page that has none.
+func (claimsView) Looked() int { return maxLooks * pageSize }
+
 // Filtered reports whether anything was chosen.
 func (v claimsView) Filtered() bool { return v.State+v.Source+v.Key+v.Older+v.Newer != "" }
 
@@ -95,16 +99,11 @@ func (d *dashboard) claims(r *http.Request) (*frame.Page, error) {
 		q.After = &hookonce.Claim{UpdatedAt: time.UnixMicro(micros), Ref: hookonce.Ref{Source: f.Get("after_source"), Key: f.Get("after_key")}}
 	}
 	if v.Wrong = wrong; wrong == "" {
-		found, err := d.store.ListClaims(r.Context(), q)
+		last, err := d.list(r.Context(), q, &v)
 		if err != nil {
 			return nil, err
 		}
-		for _, c := range found[:min(pageSize, len(found))] {
-			v.Claims = append(v.Claims, d.shown(c))
-		}
-		v.Claims = slices.DeleteFunc(v.Claims, func(c claim) bool { return v.State == held && c.State != held })
-		if len(found) > pageSize {
-			last := found[pageSize-1]
+		if last != nil {
 			v.NextURL = frame.Query("/claims", "state", v.State, "source", v.Source, "key", v.Key, "older", v.Older, "newer", v.Newer,
 				"after", strconv.FormatInt(last.UpdatedAt.UnixMicro(), 10), "after_source", last.Source, "after_key", last.Key)
 		}
@@ -112,6 +111,31 @@ func (d *dashboard) claims(r *http.Request) (*frame.Page, error) {
 	return &frame.Page{Title: "Claims", Place: "/claims", Again: 10, Data: v, Commands: []frame.Command{
 		{"The same as JSON", "curl -H 'Accept: application/json' " + frame.Quoted(curlAddress(r))},
 	}}, nil
+}
+
+// list puts a page of claims into v, and returns after which one it ends if there may be more. Of those that are processing a
+// store does not leave out what is stuck, so that what is held may stand far below it: a page is looked for that has some.
+func (d *dashboard) list(ctx context.Context, q hookonce.ClaimQuery, v *claimsView) (last *hookonce.Claim, err error) {
+	for range maxLooks {
+		found, err := d.store.ListClaims(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range found[:min(pageSize, len(found))] {
+			if s := d.shown(c); v.State != held || s.State == held {
+				v.Claims = append(v.Claims, s)
+			}
+		}
+		if len(found) <= pageSize {
+			return nil, nil
+		}
+		last = &found[pageSize-1]
+		q.After = last
+		if len(v.Claims) > 0 {
+			break
+		}
+	}
+	return last, nil
 }
 
 // curlAddress is the address of a page for programs, as far as it is known here.

@@ -404,6 +404,57 @@ func TestWhatIsOpenStaysWhatItWas(t *testing.T) {
 	}
 }
 
+// processing is a store in which so many claims are stuck, all of which changed after the one that is held.
+type processing struct {
+	*dashboardtest.Store
+	stuck int
+	held  bool
+}
+
+func (s processing) ListClaims(_ context.Context, q hookonce.ClaimQuery) (found []hookonce.Claim, err error) {
+	for i := range s.stuck + 1 {
+		c := hookonce.Claim{Ref: hookonce.Ref{Source: "shop", Key: fmt.Sprint("evt_", i)}, State: hookonce.StateProcessing, UpdatedAt: dashboardtest.Now.Add(-time.Hour - time.Duration(i)*time.Second)}
+		if i < s.stuck {
+			c.Lease = dashboardtest.Now.Add(-time.Minute)
+		} else if !s.held {
+			break
+		}
+		if len(found) < q.Limit && (q.After == nil || c.UpdatedAt.Before(q.After.UpdatedAt)) {
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+// What is held is found below what is stuck, on the page before it or after it, and that there is none is only said where there is.
+func TestHeldBelowStuck(t *testing.T) {
+	for name, c := range map[string]struct {
+		store processing
+		pages []string // what they say, one after the other
+	}{
+		"none is held":            {processing{stuck: 120}, []string{"No claim matches."}},
+		"below more than a page":  {processing{stuck: 120, held: true}, []string{"evt_120"}},
+		"at the end of a page":    {processing{stuck: 49, held: true}, []string{"evt_49"}},
+		"below more than is seen": {processing{stuck: 1100, held: true}, []string{"None of the 1\u202f000 that were looked at is held; older ones may be.", "evt_1100"}},
+	} {
+		c.store.Store = new(dashboardtest.Store)
+		d := dashboard.Handler(c.store, func(*http.Request) (string, bool) { return "oncall", true }, dashboard.WithClock(func() time.Time { return dashboardtest.Now }))
+		address := "/claims?state=held"
+		for _, want := range c.pages {
+			body := serve(d, request("GET", address, nil)).Body.String()
+			if !strings.Contains(body, want) || strings.Contains(body, "evt_0") || want != "No claim matches." && strings.Contains(body, "No claim matches.") {
+				_, list, _ := strings.Cut(body, `<section id="list"`)
+				t.Errorf("%s: the page does not say %q: %s", name, want, list)
+			}
+			if next := regexp.MustCompile(`href="([^"]+)" rel="next"`).FindStringSubmatch(body); next != nil {
+				address = strings.TrimPrefix(html.UnescapeString(next[1]), ".")
+			} else if address = ""; want != c.pages[len(c.pages)-1] {
+				t.Errorf("%s: no page follows", name)
+			}
+		}
+	}
+}
+
 // This machine is let in under its own names, and nobody who comes through a proxy.
 func TestLocal(t *testing.T) {
 	for name, c := range map[string]struct {
