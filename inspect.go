@@ -24,8 +24,8 @@ type Inspector interface {
 	FindClaims(ctx context.Context, source string, keys []string) ([]Claim, error)
 
 	// CountClaims counts the claims that are not done, by source and state. It looks at no more than limit of them, those
-	// that were changed longest ago first where the database has them in this order: if so many were counted in all, there
-	// may be more.
+	// that were changed longest ago first where the database has them in this order, and besides at no more than limit of
+	// those whose lease ran out, which are not to be missing behind others: if so many were counted in all, there may be more.
 	CountClaims(ctx context.Context, limit int) ([]ClaimCount, error)
 
 	// ListEffects lists effects of the outbox, without their payloads.
@@ -71,7 +71,7 @@ type ClaimCount struct {
 	Source string
 	State  State
 	N      int
-	// Lapsed is how many of them are processing and have a lease that ran out.
+	// Lapsed is how many of them, at least, are processing and have a lease that ran out.
 	Lapsed int
 	// Oldest is when the one was changed that was changed longest ago.
 	Oldest time.Time

@@ -226,14 +226,17 @@ func inspectClaimCounts[Tx any](t *testing.T, f *txFixture[Tx]) {
 	if want := []string{"billing dead 1 0 false", "billing failed 1 0 false", "billing processing 2 1 true", "shop failed 1 0 false"}; !slices.Equal(got, want) {
 		t.Errorf("the counts are %q, want %q", got, want)
 	}
-	counts, err = i.CountClaims(ctx, 3)
-	ok(t, err)
-	n := 0
-	for _, c := range counts {
-		n += c.N
-	}
-	if n != 3 {
-		t.Errorf("%d were counted, of 3 at most: %+v", n, counts)
+	f.clock.Advance(2 * lease) // what was changed last has lapsed as well, and others were changed before it
+	for _, limit := range []int{1, 2, 3} {
+		counts, err = i.CountClaims(ctx, limit)
+		ok(t, err)
+		n, lapsed := 0, 0
+		for _, c := range counts {
+			n, lapsed = n+c.N, lapsed+c.Lapsed
+		}
+		if want := min(limit, 2); lapsed != want || n < limit || n > limit+want {
+			t.Errorf("of %d at most, %d that lapsed were counted, want %d, and %d in all: %+v", limit, lapsed, want, n, counts)
+		}
 	}
 }
 
