@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
 )
@@ -119,6 +122,63 @@ func BenchmarkServer(b *testing.B) {
 					}
 					_, _ = io.Copy(io.Discard, resp.Body)
 					_ = resp.Body.Close()
+				}
+			})
+		})
+	}
+}
+
+// openCell opens a cell of two, of which b owns all.
+func openCell(tb testing.TB, self, url string, peers http.RoundTripper) *cells.Cells {
+	tb.Helper()
+	c, err := cells.Open(context.Background(), cells.Options{
+		Self: self, Store: &maps{name: self}, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Peers: peers,
+		Known:      func(context.Context, string, []string) (map[string]journal.Known, error) { return nil, nil },
+		Remembered: func(string) time.Duration { return time.Hour },
+		Configured: cells.Configured{Number: 1, Cells: []cells.Cell{{Name: "a", URL: "http://a.invalid"}, {Name: "b", URL: url, Weight: 1}}, Sources: []string{"billing"}},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	return c
+}
+
+// BenchmarkForwarded compares an event that comes to its owner with one that another cell hands on to it, over a loopback
+// connection without TLS.
+func BenchmarkForwarded(b *testing.B) {
+	var take func(context.Context, *cells.Hop, *cells.Request) cells.Outcome
+	var c *cells.Cells
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.Handler(take).ServeHTTP(w, r) }))
+	b.Cleanup(server.Close)
+	c = openCell(b, "b", server.URL, nil)
+	at := func(c *cells.Cells) *ingest.Handler {
+		return ingest.New(complete(ingest.Options{Sources: []ingest.Source{sourceTo("billing", trusting{})}, Journal: instant{}, Cells: c}))
+	}
+	owner := at(c)
+	take = owner.Handed
+	for _, door := range []struct {
+		name    string
+		handler http.Handler
+	}{{"own", owner}, {"forwarded", at(openCell(b, "a", server.URL, &http.Transport{}))}} {
+		b.Run(door.name, func(b *testing.B) {
+			body := []byte(strings.Repeat("x", 2048))
+			b.SetParallelism(32)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				r := request("billing", string(body))
+				for name, value := range map[string]string{"User-Agent": "Bench/1.0", "Accept": "*/*", "Accept-Encoding": "gzip", "X-Request-Id": "0123456789abcdef"} {
+					r.Header.Set(name, value)
+				}
+				content := bytes.NewReader(nil)
+				r.Body = io.NopCloser(content)
+				for pb.Next() {
+					content.Reset(body)
+					w := &discard{header: http.Header{}}
+					if door.handler.ServeHTTP(w, r); w.status != http.StatusOK {
+						b.Error(w.status)
+						return
+					}
 				}
 			})
 		})

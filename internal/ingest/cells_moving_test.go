@@ -23,6 +23,7 @@ import (
 // maps is the side of a store that keeps maps of cells.
 type maps struct {
 	journal.CellKeeper
+	name   string                   // of the cell; empty: a
 	known  map[string]journal.Known // on record in the cell
 	mu     sync.Mutex
 	record journal.CellRecord
@@ -34,7 +35,7 @@ func (m *maps) CellRecord(context.Context) (journal.CellRecord, error) {
 	return m.record, nil
 }
 
-func (m *maps) CellName(context.Context) (string, error) { return "a", nil }
+func (m *maps) CellName(context.Context) (string, error) { return cmp.Or(m.name, "a"), nil }
 
 func (m *maps) RaiseCellMap(_ context.Context, r journal.CellRaise) error {
 	m.mu.Lock()
