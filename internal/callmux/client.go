@@ -86,8 +86,8 @@ func (c *Client) placesOf(who string) *places {
 }
 
 // Call says something and returns what is answered. It is in the places of who, and in their memory at the other side, which is
-// told the first 255 bytes of that name, and how much time ctx leaves. The payload is one text in parts; parts of more than [MaxShared] together must not be changed afterwards, even after
-// an error.
+// told the first 255 bytes of that name, and how much time ctx leaves. The payload is one text in parts; parts of more than
+// [MaxShared] together must not be changed afterwards, even after an error.
 func (c *Client) Call(ctx context.Context, who string, payload ...[]byte) ([]byte, error) {
 	n := 0
 	for _, p := range payload {
@@ -254,7 +254,8 @@ func (c *Client) open(ctx context.Context) (*link, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnreached, err)
 		}
-		l := &link{wire: newWire(conn, bufio.NewReaderSize(conn, 32<<10)), since: time.Now(), calls: map[uint32]*call{}, maxAnswer: c.maxAnswer}
+		l := &link{wire: newWire(conn, bufio.NewReaderSize(conn, readSize)), calls: map[uint32]*call{}, maxAnswer: c.maxAnswer}
+		l.over = l.fail
 		c.mu.Lock()
 		closed, old := c.closed, c.renewed != renewed
 		if !closed && !old {
@@ -320,11 +321,11 @@ func (c *Client) Close() {
 // link is a connection of a client.
 type link struct {
 	*wire
-	since     time.Time
 	maxAnswer int
 
 	state   sync.Mutex
 	calls   map[uint32]*call
+	spare   []*call // that are over, and of which nothing more is said
 	next    uint32
 	joined  int // calls that are on it, or about to be
 	bytes   int // of them
@@ -334,7 +335,7 @@ type link struct {
 // call is one that is not answered yet.
 type call struct {
 	answer []byte
-	done   chan error
+	done   chan error // has room for what comes of it, which is said once
 }
 
 // usable reports whether new calls can be made on it.
@@ -344,9 +345,10 @@ func (l *link) usable() bool {
 		return false
 	default:
 	}
+	age := time.Since(l.base)
 	l.state.Lock()
 	defer l.state.Unlock()
-	return !l.retired && time.Since(l.since) < renewal && l.quiet() < suspect
+	return !l.retired && age < renewal && age-time.Duration(l.seen.Load()) < suspect
 }
 
 // retire ends the connection as soon as nothing is under way on it.
@@ -374,8 +376,27 @@ func (l *link) tryJoin(n int) bool {
 	return true
 }
 
-func (l *link) leave(id uint32, n int) {
+// begin returns a call, and its number.
+func (l *link) begin() (c *call, id uint32) {
 	l.state.Lock()
+	defer l.state.Unlock()
+	if last := len(l.spare) - 1; last >= 0 {
+		c, l.spare = l.spare[last], l.spare[:last]
+	} else {
+		c = &call{done: make(chan error, 1)}
+	}
+	l.next++
+	l.calls[l.next] = c
+	return c, l.next
+}
+
+// leave ends a call. One that was told what comes of it, and to whom nothing more is said, is used again.
+func (l *link) leave(id uint32, n int, told *call) {
+	l.state.Lock()
+	if told != nil {
+		told.answer = nil
+		l.spare = append(l.spare, told)
+	}
 	delete(l.calls, id)
 	l.joined, l.bytes = l.joined-1, l.bytes-n
 	over := l.retired && l.joined == 0
@@ -388,13 +409,9 @@ func (l *link) leave(id uint32, n int) {
 // call makes a call on the connection, which it has joined. It was not begun if the connection had ended before, so that it can
 // be made on another one.
 func (l *link) call(ctx context.Context, who string, n int, payload [][]byte) (answer []byte, err error, begun bool) {
-	c := &call{done: make(chan error, 1)}
-	l.state.Lock()
-	l.next++
-	id := l.next
-	l.calls[id] = c
-	l.state.Unlock()
-	defer l.leave(id, n)
+	c, id := l.begin()
+	var told *call
+	defer func() { l.leave(id, n, told) }()
 	select {
 	case <-l.gone:
 		return nil, nil, false
@@ -407,22 +424,25 @@ func (l *link) call(ctx context.Context, who string, n int, payload [][]byte) (a
 	var room [2*binary.MaxVarintLen64 + maxWho]byte
 	head := binary.AppendUvarint(room[:0], uint64(left.Milliseconds()))
 	head = append(binary.AppendUvarint(head, uint64(len(who))), who...)
-	parts := append(make([][]byte, 0, 4), head)
-	if err := l.send(ctx, kindCall, id, append(parts, payload...)...); err != nil {
+	if err := l.send(ctx, kindCall, id, head, payload...); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBroken, err), true
 	}
 	select {
-	case err := <-c.done:
+	case err = <-c.done:
+		told = c
 		return c.answer, err, true
-	case <-l.gone:
-	case <-ctx.Done():
+	case <-ctx.Done(): // and what comes of it may be said all the same
 		return nil, fmt.Errorf("%w: %w", ErrBroken, context.Cause(ctx)), true
 	}
-	select {
-	case err := <-c.done: // it came with the end
-		return c.answer, err, true
-	default:
-		return nil, l.err, true
+}
+
+// fail ends all calls that are not answered, because the connection has ended. Of one that is made afterwards it is said in gone.
+func (l *link) fail() {
+	l.state.Lock()
+	defer l.state.Unlock()
+	for id, c := range l.calls {
+		delete(l.calls, id)
+		c.done <- l.err
 	}
 }
 
@@ -493,7 +513,7 @@ func (l *link) watch() {
 			return
 		case quiet >= pingAfter:
 			ctx, cancel := context.WithTimeout(context.Background(), pingAfter)
-			_ = l.send(ctx, kindPing, 0) // or it is full, and is given up if that stays so
+			_ = l.send(ctx, kindPing, 0, nil) // or it is full, and is given up if that stays so
 			cancel()
 		}
 	}

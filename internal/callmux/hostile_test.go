@@ -61,7 +61,7 @@ func TestLengthsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(echo)
-		s.Limit(1 << 20)
+		s.Limit(1<<20, nil)
 		share := memory(1 << 30)
 		for _, size := range []uint32{3 << 30, 1<<20 + 3 + frameHead - 4} {
 			near, _ := serve(s, share, nil)
@@ -87,6 +87,96 @@ func TestLengthsAreBounded(t *testing.T) {
 			t.Errorf("a call that comes byte by byte is waited for during %s, and %d bytes are held", took, share.Used())
 		}
 	})
+}
+
+// A call that is longer than there may be is answered so, and not as one for which there is no memory now, however long it takes to
+// come; nothing is held of it.
+func TestCallsThatAreTooLongAreToldSo(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, echo)
+	p.server.Limit(1<<10, []byte("too long"))
+	for size, want := range map[int]string{1 << 10: "re:", 1<<10 + 1: "too long", 1 << 20: "too long"} {
+		if answer, err := p.Call(t.Context(), "", make([]byte, size)); err != nil || !strings.HasPrefix(string(answer), want) {
+			t.Errorf("%d bytes of %d: %.20q, %v", size, 1<<10, answer, err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(echo)
+		s.Limit(1<<10, []byte("too long"))
+		share := memory(1 << 30)
+		near, _ := serve(s, share, nil)
+		defer near.Close()
+		near.Write(append(frame(nil, kindCall, 1, 30*readSize+2), 0, 0))
+		for range 30 {
+			time.Sleep(time.Second)
+			if _, err := near.Write(make([]byte, readSize)); err != nil || share.Used() != 0 {
+				t.Fatalf("while it comes: %v, and %d bytes are held", err, share.Used())
+			}
+		}
+		want := append(frame(nil, kindAnswer, 1, 8), "too long"...)
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(near, got); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("it is answered %q, %v", got, err)
+		}
+	})
+}
+
+// What is said of a call that was given up is told to no other one.
+func TestCallsThatAreGivenUpAnswerNoOther(t *testing.T) {
+	p := newPair(t, echo)
+	l, err := p.shared(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := 0
+	for range 100 {
+		l.tryJoin(0)
+		if answer, err, _ := l.call(answered{t.Context(), l}, "", 0, nil); err != nil {
+			given++
+		} else if string(answer) != "at once" {
+			t.Fatalf("it is answered %q", answer)
+		}
+		for _, c := range l.spare {
+			if len(c.done) > 0 || c.answer != nil {
+				t.Fatalf("the next call begins with the answer %q", c.answer)
+			}
+		}
+	}
+	if l.leave(0, 0, nil); given == 0 {
+		t.Error("none was given up")
+	}
+}
+
+// answered is a context that has ended, and whose call is answered before it looks.
+type answered struct {
+	context.Context
+	link *link
+}
+
+func (a answered) Deadline() (time.Time, bool) {
+	a.link.take(kindAnswer, a.link.next, []byte("at once"))
+	return time.Time{}, false
+}
+
+func (answered) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+// What is short enough to share a connection is copied: whoever says it may use its memory again.
+func TestWhatIsShortIsCopied(t *testing.T) {
+	t.Parallel()
+	for size, copied := range map[int]bool{1: true, MaxShared: true, MaxShared + 1: false} {
+		w, say := newWire(nil, nil), bytes.Repeat([]byte("a"), size)
+		if err := w.send(t.Context(), kindCall, 1, []byte("first"), say); err != nil {
+			t.Fatal(err)
+		}
+		clear(say)
+		if got := bytes.Count(w.pending, []byte("a")) == size; got != copied {
+			t.Errorf("%d bytes are copied: %v", size, got)
+		}
+	}
 }
 
 // One whose calls take long, large or small ones, leaves places to others.
@@ -427,7 +517,7 @@ func TestNobodyJoinsWhatIsRetired(t *testing.T) {
 	if l.tryJoin(1) {
 		t.Error("a retired connection is joined")
 	}
-	l.leave(0, 1)
+	l.leave(0, 1, nil)
 }
 
 // While one of two servers behind a name has vanished, new calls go to the other one before it is given up.

@@ -21,7 +21,7 @@ type Memory interface {
 type Server struct {
 	handle func(ctx context.Context, left time.Duration, payload []byte) []byte
 
-	maxCall atomic.Int64
+	limit atomic.Pointer[limit]
 
 	mu     sync.Mutex
 	ends   map[*end]bool
@@ -35,12 +35,19 @@ type Server struct {
 // gives it (0: any), and ctx ends with the connection. It may keep the payload.
 func NewServer(handle func(ctx context.Context, left time.Duration, payload []byte) []byte) *Server {
 	s := &Server{handle: handle, ends: map[*end]bool{}}
-	s.Limit(64 << 20)
+	s.Limit(64<<20, nil)
 	return s
 }
 
-// Limit sets how many bytes a call has at most from now on. It is 64 MiB at first.
-func (s *Server) Limit(n int64) { s.maxCall.Store(n) }
+// limit is how many bytes a call has at most, and what a longer one is answered.
+type limit struct {
+	bytes  int64
+	answer []byte
+}
+
+// Limit sets how many bytes a call has at most from now on, and what a longer one is answered: it would be too long whenever it came,
+// so that it must not be told that there is no memory. At first it is 64 MiB, and nothing.
+func (s *Server) Limit(n int64, tooLong []byte) { s.limit.Store(&limit{n, tooLong}) }
 
 // MaxConnections is how many a server has at most.
 const MaxConnections = 1024
@@ -83,11 +90,10 @@ type request struct {
 }
 
 // Serve answers the calls on a connection until that ends, 10 minutes at most. Calls and answers are held in the memory of whoever
-// makes them; one that has no room there is answered with [ErrCrowded], and so is one of more than [Server.Limit]. in has read what
-// came already.
+// makes them; one that has no room there is answered with [ErrCrowded]. in has read what came already.
 // The connection is cut within a second after trusted says no, which is asked once a second; nil: never.
 func (s *Server) Serve(conn io.ReadWriteCloser, in *bufio.Reader, memory func(who string) Memory, trusted func() bool) {
-	e := &end{wire: newWire(conn, in), of: s, memory: memory, trusted: trusted, since: time.Now(), work: make(chan request), memories: map[string]Memory{}}
+	e := &end{wire: newWire(conn, bufio.NewReaderSize(in, readSize)), of: s, memory: memory, trusted: trusted, since: time.Now(), work: make(chan request), memories: map[string]Memory{}}
 	s.mu.Lock()
 	if s.closed || len(s.ends) >= MaxConnections {
 		s.mu.Unlock()
@@ -170,7 +176,7 @@ func (e *end) leave(why string, patience time.Duration) {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			_ = e.send(ctx, kindClosing, 0)
+			_ = e.send(ctx, kindClosing, 0, nil)
 			tick := time.NewTicker(tail)
 			defer tick.Stop()
 			for {
@@ -198,7 +204,7 @@ func (e *end) read(ctx context.Context) error {
 		case err != nil:
 			return err
 		case kind == kindPing && n == 0:
-			err = e.send(ctx, kindPong, 0)
+			err = e.send(ctx, kindPong, 0, nil)
 		case kind != kindCall:
 			err = fmt.Errorf("a frame of kind %d", kind)
 		default:
@@ -217,11 +223,17 @@ func (e *end) take(ctx context.Context, id uint32, n int) error {
 		return err
 	}
 	memory := e.memoryOf(who)
-	if !e.begin(memory, int64(n)) {
-		if _, err := io.CopyN(io.Discard, e.in, int64(n)); err != nil {
+	if most := e.of.limit.Load(); int64(n) > most.bytes {
+		if err := e.pass(n); err != nil {
 			return err
 		}
-		return e.send(ctx, kindCrowded, id)
+		return e.send(ctx, kindAnswer, id, nil, most.answer)
+	}
+	if !e.begin(memory, int64(n)) {
+		if err := e.pass(n); err != nil {
+			return err
+		}
+		return e.send(ctx, kindCrowded, id, nil)
 	}
 	payload, err := e.payload(n)
 	if err != nil {
@@ -257,12 +269,12 @@ func (e *end) answer(ctx context.Context, r request) {
 	r.memory.Give(held - int64(len(answer))) // which may be more, and has others refused until it is written
 	held = int64(len(answer))
 	for len(answer) > maxPart {
-		if e.send(ctx, kindPart, r.id, answer[:maxPart]) != nil {
+		if e.send(ctx, kindPart, r.id, nil, answer[:maxPart]) != nil {
 			return
 		}
 		answer = answer[maxPart:]
 	}
-	_ = e.send(ctx, kindAnswer, r.id, answer) // or the connection has ended, which whoever called sees
+	_ = e.send(ctx, kindAnswer, r.id, nil, answer) // or the connection has ended, which whoever called sees
 }
 
 // maxKnown is how many callers a connection remembers the memory of.
@@ -282,7 +294,7 @@ func (e *end) memoryOf(who []byte) Memory {
 
 // begin takes a call of n bytes into account, if there is room for it.
 func (e *end) begin(memory Memory, n int64) bool {
-	if e.under.Add(1) <= maxUnder && n <= e.of.maxCall.Load() && memory.Take(n) {
+	if e.under.Add(1) <= maxUnder && memory.Take(n) {
 		e.of.calls.Add(1)
 		e.of.under.Add(1)
 		return true

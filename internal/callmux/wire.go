@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ const (
 	maxPart   = 32 << 10
 	maxQueue  = 256 << 10
 	frameHead = 9
+	readSize  = 32 << 10 // of what is read ahead
 )
 
 // How often a connection is asked whether it is alive when it says nothing, and when it is given up.
@@ -65,10 +67,12 @@ type wire struct {
 	in   *bufio.Reader
 	wake chan struct{} // something is to be written
 	gone chan struct{} // closed when the connection has ended
+	over func()        // is called then; nil: nobody wants to know
 	end  sync.Once
-	err  error        // why; read after gone is closed
-	base time.Time    // from which seen counts
-	seen atomic.Int64 // when it was alive last
+	err  error           // why; read after gone is closed
+	top  [frameHead]byte // the beginning of the frame that is being read
+	base time.Time       // from which seen counts
+	seen atomic.Int64    // when it was alive last
 
 	mu      sync.Mutex
 	pending []byte
@@ -94,7 +98,10 @@ func (w *wire) close(cause error) {
 	w.end.Do(func() {
 		w.err = fmt.Errorf("%w: %w", ErrBroken, cause)
 		close(w.gone)
-		_ = w.conn.Close()
+		if w.over != nil {
+			w.over()
+		}
+		_ = w.conn.Close() // which may take a moment
 	})
 }
 
@@ -104,9 +111,9 @@ func frame(b []byte, kind byte, id uint32, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(b, kind), id)
 }
 
-// send queues a frame, and waits while too much is queued. Payloads of more than [MaxShared] are not copied and must not be
-// changed any more.
-func (w *wire) send(ctx context.Context, kind byte, id uint32, payload ...[]byte) error {
+// send queues a frame whose payload begins with first, and waits while too much is queued. A payload of more than [MaxShared]
+// behind that is not copied and must not be changed any more.
+func (w *wire) send(ctx context.Context, kind byte, id uint32, first []byte, payload ...[]byte) error {
 	n := 0
 	for _, p := range payload {
 		n += len(p)
@@ -127,13 +134,13 @@ func (w *wire) send(ctx context.Context, kind byte, id uint32, payload ...[]byte
 		}
 		w.mu.Lock()
 	}
-	w.pending = frame(w.pending, kind, id, n)
+	w.pending = append(frame(w.pending, kind, id, len(first)+n), first...)
 	if n <= MaxShared {
 		for _, p := range payload {
 			w.pending = append(w.pending, p...)
 		}
 	} else {
-		w.large = payload
+		w.large = slices.Clone(payload) // or the list of parts of every call would be in the heap
 	}
 	w.mu.Unlock()
 	select {
@@ -214,12 +221,14 @@ func (w *wire) written() bool {
 
 // head reads the beginning of a frame.
 func (w *wire) head() (kind byte, id uint32, n int, err error) {
-	var h [frameHead]byte
-	if _, err := io.ReadFull(w.in, h[:]); err != nil {
+	h, came := w.top[:], w.in.Buffered()
+	if _, err := io.ReadFull(w.in, h); err != nil {
 		return 0, 0, 0, err
 	}
-	w.sign()
-	n = int(binary.BigEndian.Uint32(h[:4])) - (frameHead - 4)
+	if came < len(h) {
+		w.sign()
+	}
+	n = int(binary.BigEndian.Uint32(h)) - (frameHead - 4)
 	if n < 0 {
 		return 0, 0, 0, errors.New("a frame that is shorter than its beginning")
 	}
@@ -274,11 +283,27 @@ func (w *wire) payload(n int) ([]byte, error) {
 		if at == len(p) {
 			p = append(p, make([]byte, min(n-at, at))...)
 		}
+		came := w.in.Buffered()
 		m, err := w.in.Read(p[at:])
 		if at += m; err != nil && at < n {
 			return nil, err
 		}
-		w.sign()
+		if came == 0 {
+			w.sign()
+		}
 	}
 	return p, nil
+}
+
+// pass reads so many bytes behind a head that are not looked at.
+func (w *wire) pass(n int) error {
+	for n > 0 {
+		m, err := w.in.Discard(min(n, readSize))
+		if err != nil {
+			return err
+		}
+		w.sign()
+		n -= m
+	}
+	return nil
 }

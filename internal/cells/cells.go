@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/callmux"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/quota"
@@ -166,7 +167,7 @@ func MaxHanded(maxBody int64) int64 { return max(minHanded, 4*(maxBody+maxHead))
 // Fit makes room for requests of other cells whose bodies have up to maxBody bytes. Larger ones are not taken.
 func (c *Cells) Fit(maxBody int64) {
 	c.room.Resize(MaxHanded(maxBody), true)
-	c.server.Limit(max(maxBody, callmux.MaxShared) + maxHead)
+	c.server.Limit(max(maxBody, callmux.MaxShared)+maxHead, (&Outcome{Refused: hookonce.ReasonTooLarge}).text())
 }
 
 // CheckName refuses a store with maps to whoever takes it for another cell, or for none (""): what they accept would pass the

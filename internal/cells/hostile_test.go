@@ -73,17 +73,26 @@ func TestNobodyAnswersForAnotherCell(t *testing.T) {
 	}
 }
 
-// A cell without memory for what it is handed is there, and busy: nobody has to bring it back, or to compare configurations.
+// A cell without memory for what it is handed is there, and busy: nobody has to bring it back, or to compare configurations. One that
+// takes no request of that length is not busy.
 func TestACellWithoutRoomIsBusy(t *testing.T) {
 	t.Parallel()
 	maps := chain(t, [3]uint32{1, 0, 0})
 	all := joined(t, maps, map[string]*ledger{"a": {}, "b": {}})
-	all["a"].server.Limit(1 << 10)
-	_, err := all["b"].Forward(t.Context(), &Placement{chain: maps.ID()}, &Part{Cell: "a", keys: []string{"k"}},
-		Request{Source: "s", Method: "POST", Host: "h", Target: "/", Body: make([]byte, 64<<10)})
-	var refused *RefusedError
-	if !errors.As(err, &refused) || refused.Reason != "queue_full" || outcome(err) != "busy" || errors.Is(err, ErrAway) {
-		t.Errorf("%v, counted as %s", err, outcome(err))
+	for _, c := range []struct {
+		fit             func(*Cells)
+		reason, outcome string
+	}{
+		{func(a *Cells) { a.room.Resize(1<<10, true); a.memory("c")("s").Take(1) }, "queue_full", "busy"},
+		{func(a *Cells) { a.Fit(1 << 10) }, "too_large", "refused"}, // for ever: somebody has to compare
+	} {
+		c.fit(all["a"])
+		_, err := all["b"].Forward(t.Context(), &Placement{chain: maps.ID()}, &Part{Cell: "a", keys: []string{"k"}},
+			Request{Source: "s", Method: "POST", Host: "h", Target: "/", Body: make([]byte, 3<<19)})
+		var refused *RefusedError
+		if !errors.As(err, &refused) || refused.Reason != c.reason || outcome(err) != c.outcome || errors.Is(err, ErrAway) {
+			t.Errorf("%v, counted as %s; want %s, %s", err, outcome(err), c.reason, c.outcome)
+		}
 	}
 }
 

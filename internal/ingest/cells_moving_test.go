@@ -281,7 +281,7 @@ func TestWhatCannotBeAskedForIsNotAcknowledged(t *testing.T) {
 func TestReasonsOfAnotherCellAreKept(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]string{
-		"signature_mismatch": "cell_refused", "unknown_source": "cell_refused", "panic": "cell_refused", "something new": "cell_refused",
+		"signature_mismatch": "cell_refused", "unknown_source": "cell_refused", "panic": "cell_refused", "too_large": "cell_refused", "something new": "cell_refused",
 	} {
 		refusedElsewhere(t, said, want)
 	}
