@@ -95,7 +95,7 @@ func TestFormerOwnersSayWhatTheyHave(t *testing.T) {
 		"it does not answer": {&ledger{away: errors.New("the store is away")}, ErrAway, 0},
 	} {
 		b := joined(t, maps, map[string]*ledger{"a": c.former, "b": {}})["b"]
-		p, err := b.Place(t.Context(), "s", slices.Values([]*hookonce.Event{{Key: "k"}}), nil, nil)
+		p, err := b.Place(t.Context(), "s", &hookonce.Verified{Events: []hookonce.Event{{Key: "k"}}}, nil, nil)
 		switch {
 		case !errors.Is(err, c.want):
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -114,11 +114,11 @@ func TestWhatCannotBeAskedForIsLeftOut(t *testing.T) {
 	t.Parallel()
 	maps := chain(t, [3]uint32{1, 1, 1}, [3]uint32{0, 1, 1})
 	all := joined(t, maps, map[string]*ledger{"a": {away: errors.New("the store is away")}, "b": {}, "c": {}})
-	var events []*hookonce.Event
+	var events []hookonce.Event
 	own, others, moved := 0, 0, 0
 	for i := range 60 {
 		k := strconv.Itoa(i)
-		events = append(events, &hookonce.Event{Key: k})
+		events = append(events, hookonce.Event{Key: k})
 		switch before, now := maps.maps[0].Owner("s", k, ""), maps.maps[1].Owner("s", k, ""); {
 		case now == "c":
 			others++
@@ -128,7 +128,7 @@ func TestWhatCannotBeAskedForIsLeftOut(t *testing.T) {
 			own++
 		}
 	}
-	p, err := all["b"].Place(t.Context(), "s", slices.Values(events), nil, nil)
+	p, err := all["b"].Place(t.Context(), "s", &hookonce.Verified{Events: events}, nil, nil)
 	if err != nil || !errors.Is(p.Away(), ErrAway) || p.Here() != own || len(p.Elsewhere()) != 1 || p.Elsewhere()[0].Events() != others || own*others*moved == 0 {
 		t.Errorf("of %d own events, %d of another cell and %d that moved: %+v, %v", own, others, moved, p, err)
 	}
@@ -138,7 +138,7 @@ func TestWhatCannotBeAskedForIsLeftOut(t *testing.T) {
 			part.keys = append(part.keys, ev.Key)
 		}
 	}
-	p, err = all["b"].Place(t.Context(), "s", slices.Values(events), &Hop{From: "c", To: "b", Map: maps.ID(), Part: part.id()}, nil)
+	p, err = all["b"].Place(t.Context(), "s", &hookonce.Verified{Events: events}, &Hop{From: "c", To: "b", Map: maps.ID(), Part: part.id()}, nil)
 	if err != nil || !errors.Is(p.Away(), ErrAway) || p.Here() != own || len(p.Elsewhere()) != 0 {
 		t.Errorf("handed on by another cell: %+v, %v", p, err)
 	}
@@ -150,7 +150,7 @@ func TestWhatIsCoalescedIsFound(t *testing.T) {
 	maps := chain(t, [3]uint32{1, 0, 0}, [3]uint32{0, 1, 0})
 	former := &ledger{keys: []string{journal.CoalesceKey("k")}}
 	all := joined(t, maps, map[string]*ledger{"a": former, "b": {}})
-	events := slices.Values([]*hookonce.Event{{Key: "k", Coalesce: true}})
+	events := &hookonce.Verified{Events: []hookonce.Event{{Key: "k", Coalesce: true}}}
 	p, err := all["b"].Place(t.Context(), "s", events, nil, nil)
 	if err != nil || p.Here() != 0 || len(p.Elsewhere()) != 1 {
 		t.Fatalf("%+v, %v; a was asked for %q", p, err, former.asked)
@@ -164,7 +164,7 @@ func TestWhatIsCoalescedIsFound(t *testing.T) {
 	if p, err = all["a"].Place(t.Context(), "s", events, &Hop{From: "b", To: "a", Known: part.Known, Map: maps.ID(), Part: part.id()}, nil); !errors.Is(err, ErrMaps) {
 		t.Errorf("a, which has it on record no more, is handed it: %+v, %v", p, err)
 	}
-	two := slices.Values([]*hookonce.Event{{Key: "k", Coalesce: true}, {Key: "l"}})
+	two := &hookonce.Verified{Events: []hookonce.Event{{Key: "k", Coalesce: true}, {Key: "l"}}}
 	if p, err = all["a"].Place(t.Context(), "s", two, &Hop{From: "b", To: "a", Known: true, Map: maps.ID(), Part: part.id()}, nil); !errors.Is(err, ErrMaps) {
 		t.Errorf("beside another event: %+v, %v", p, err)
 	}
@@ -196,7 +196,7 @@ func TestCellsAgree(t *testing.T) {
 		"by an older map":   {chain(t, [3]uint32{1, 0, 0}).ID(), part("k", "l"), ErrMaps},
 	} {
 		hop := &Hop{From: "a", To: "b", Map: c.chain, Part: c.part}
-		p, err := b.Place(t.Context(), "s", slices.Values([]*hookonce.Event{{Key: "k"}, {Key: "l"}}), hop, nil)
+		p, err := b.Place(t.Context(), "s", &hookonce.Verified{Events: []hookonce.Event{{Key: "k"}, {Key: "l"}}}, hop, nil)
 		if !errors.Is(err, c.want) || err == nil && p.Here() != 2 {
 			t.Errorf("%s: %+v, %v; want %v", name, p, err, c.want)
 		}
@@ -232,7 +232,7 @@ func TestSilentCellsAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := joined(t, maps, map[string]*ledger{"b": {}})["b"]
 		began := time.Now()
-		p, err := b.Place(t.Context(), "s", slices.Values([]*hookonce.Event{{Key: "k"}}), nil, nil)
+		p, err := b.Place(t.Context(), "s", &hookonce.Verified{Events: []hookonce.Event{{Key: "k"}}}, nil, nil)
 		if took := time.Since(began); !errors.Is(err, ErrAway) || took != patience {
 			t.Errorf("after %s: %+v, %v", took, p, err)
 		}
@@ -290,7 +290,7 @@ func TestTheTimeThatIsLeftIsTold(t *testing.T) {
 		left = hop.Left
 		return Outcome{Answer: &Answer{Status: http.StatusOK}}
 	}
-	c.serveCall(t.Context(), 7*time.Second, handed(&Hop{From: "a", To: "b", Map: "m", Part: "p"}, &Request{Method: "POST", Target: "/"}))
+	c.serveCall(t.Context(), 7*time.Second, handed(nil, &Hop{From: "a", To: "b", Map: "m", Part: "p"}, &Request{Method: "POST", Target: "/"}))
 	if left != 7*time.Second {
 		t.Errorf("it was told of %s", left)
 	}

@@ -105,7 +105,7 @@ func TestRequestsAreHandedOnAsTheyCame(t *testing.T) {
 		{Source: "s", Method: "POST", Host: "hooks.example", Target: "/in/s", Header: http.Header{"A": {"b"}}, Body: []byte("\x00\xff")},
 	} {
 		hop := Hop{From: "a", To: "b", Known: r.Method == "GET", Map: "1 x", Part: "1 y"}
-		head := handed(&hop, &r)
+		head := handed(nil, &hop, &r)
 		read, got, err := readHanded(slices.Concat(head[1:], r.Body))
 		if err != nil || *read != hop || !reflect.DeepEqual(*got, r) {
 			t.Errorf("%+v %+v, %v; want %+v", read, got, err, r)
@@ -138,7 +138,7 @@ func TestAnswersComeBackAsTheyWereGiven(t *testing.T) {
 }
 
 func FuzzReadHanded(f *testing.F) {
-	f.Add(handed(&Hop{From: "a", To: "b", Map: "1 x", Part: "1 y"}, &Request{Source: "s", Method: "POST", Host: "x", Target: "/", Header: http.Header{"A": {"b"}}})[1:])
+	f.Add(handed(nil, &Hop{From: "a", To: "b", Map: "1 x", Part: "1 y"}, &Request{Source: "s", Method: "POST", Host: "x", Target: "/", Header: http.Header{"A": {"b"}}})[1:])
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, said []byte) {
 		if hop, r, err := readHanded(said); err == nil && len(hop.From)+len(r.Target)+len(r.Body) > len(said) {

@@ -89,9 +89,9 @@ func flag(b bool) string {
 	return "0"
 }
 
-// handed is a request in the form in which it goes to another cell, without its body, which follows.
-func handed(hop *Hop, r *Request) []byte {
-	b := append(make([]byte, 0, 1024), callForward)
+// handed appends a request in the form in which it goes to another cell, without its body, which follows.
+func handed(b []byte, hop *Hop, r *Request) []byte {
+	b = append(b, callForward)
 	b = texts(b, hop.From, hop.To, hop.Map, hop.Part, flag(hop.Known), r.Source, r.Method, flag(r.TLS), r.Host, r.Target, r.Address)
 	return fields(b, r.Header)
 }
@@ -193,9 +193,13 @@ func (r *reader) fields() http.Header {
 // readHanded reads what handed has written, and the body behind it.
 func readHanded(payload []byte) (*Hop, *Request, error) {
 	in := readerOf(payload, 11, MaxFields)
-	hop := &Hop{From: in.text(), To: in.text(), Map: in.text(), Part: in.text()}
-	hop.Known = in.flag()
-	r := &Request{Source: in.text(), Method: in.text(), TLS: in.flag(), Host: in.text(), Target: in.text(), Address: in.text(), Header: in.fields()}
+	both := new(struct {
+		hop Hop
+		r   Request
+	})
+	hop, r := &both.hop, &both.r
+	*hop = Hop{From: in.text(), To: in.text(), Map: in.text(), Part: in.text(), Known: in.flag()}
+	*r = Request{Source: in.text(), Method: in.text(), TLS: in.flag(), Host: in.text(), Target: in.text(), Address: in.text(), Header: in.fields()}
 	r.Body = in.payload[in.at:]
 	if in.bad || hop.From == "" || hop.To == "" || hop.Map == "" || hop.Part == "" || r.Method == "" || r.Target == "" {
 		return nil, nil, fmt.Errorf("%w: it lacks what a cell says", ErrRefused)

@@ -19,7 +19,7 @@ func BenchmarkHanded(b *testing.B) {
 	o := Outcome{Answer: &Answer{Status: 200, Header: http.Header{"Content-Type": {"application/json"}, "Hookonce-Result": {"accepted"}}, Body: []byte(`{"result":"accepted"}`), Counts: "1,0,0,0,0"}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := readHanded(slices.Concat(handed(hop, r), r.Body)[1:]); err != nil {
+		if _, _, err := readHanded(slices.Concat(handed(nil, hop, r), r.Body)[1:]); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := readAnswer(o.text()[1:]); err != nil {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -64,7 +63,7 @@ func TestNobodyAnswersForAnotherCell(t *testing.T) {
 	}, 1<<20)
 	defer b.links["https://a"].Close()
 	wrong.take = func(context.Context, *Hop, *Request) Outcome { return Outcome{Answer: &Answer{Status: 200}} }
-	if p, err := b.Place(t.Context(), "s", slices.Values([]*hookonce.Event{{Key: "which a has on record"}}), nil, nil); !errors.Is(err, ErrAway) {
+	if p, err := b.Place(t.Context(), "s", &hookonce.Verified{Events: []hookonce.Event{{Key: "which a has on record"}}}, nil, nil); !errors.Is(err, ErrAway) {
 		t.Errorf("c is asked for what a has on record: %+v, %v", p, err)
 	}
 	_, err := b.Forward(t.Context(), &Placement{chain: b.state.Load().chain.ID()}, &Part{Cell: "a", keys: []string{"k"}}, Request{Source: "s", Method: "POST", Host: "h", Target: "/"})
@@ -104,7 +103,7 @@ func TestFieldsAreBounded(t *testing.T) {
 		for i := range n {
 			h.Add("X-Many", strconv.Itoa(i))
 		}
-		return handed(&Hop{From: "a", To: "b", Map: "m", Part: "p"}, &Request{Method: "POST", Target: "/", Header: h})[1:]
+		return handed(nil, &Hop{From: "a", To: "b", Map: "m", Part: "p"}, &Request{Method: "POST", Target: "/", Header: h})[1:]
 	}
 	for n, want := range map[int]error{MaxFields: nil, MaxFields + 1: ErrRefused, 1 << 20: ErrRefused} {
 		if _, _, err := readHanded(head(n)); !errors.Is(err, want) {
@@ -124,7 +123,7 @@ func TestPanicsAreAnswered(t *testing.T) {
 	t.Parallel()
 	c, log := newCell("b", new(keeper))
 	c.take = func(context.Context, *Hop, *Request) Outcome { panic("at the disco") }
-	answer := c.serveCall(t.Context(), 0, handed(&Hop{From: "a", To: "b", Map: "m", Part: "p"}, &Request{Method: "POST", Target: "/"}))
+	answer := c.serveCall(t.Context(), 0, handed(nil, &Hop{From: "a", To: "b", Map: "m", Part: "p"}, &Request{Method: "POST", Target: "/"}))
 	if len(answer) == 0 || answer[0] != answerAway || !strings.Contains(log.String(), "disco") {
 		t.Errorf("%q, and the log says %q", answer, log)
 	}

@@ -87,10 +87,11 @@ func (m *metrics) keep(peers map[string]bool, reached map[string]error) {
 }
 
 func outcome(err error) string {
+	if err == nil {
+		return "answered"
+	}
 	var refused *RefusedError
 	switch {
-	case err == nil:
-		return "answered"
 	case errors.Is(err, ErrMaps):
 		return "other_map"
 	case errors.As(err, &refused) && refused.Busy():

@@ -10,8 +10,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/callmux"
 	"github.com/hookonce/hookonce/internal/journal"
 )
 
@@ -188,38 +190,48 @@ func (c *Cells) forward(ctx context.Context, p *Placement, part *Part, r *Reques
 	if !ok {
 		return nil, fmt.Errorf("%w: no map says where %s is", ErrAway, part.Cell)
 	}
-	answer, err := c.call(ctx, to, r.Source, handed(&Hop{From: c.opt.Self, To: part.Cell, Known: part.Known, Map: p.chain, Part: part.id()}, r), r.Body)
-	var other *otherMaps
-	switch {
-	case errors.As(err, &other):
-		return nil, c.behind(ctx, to, &other.theirs)
-	case err != nil:
-		return nil, err
+	head := heads.Get().(*[]byte)
+	*head = handed((*head)[:0], &Hop{From: c.opt.Self, To: part.Cell, Known: part.Known, Map: p.chain, Part: part.id()}, r)
+	answer, err := c.call(ctx, to, r.Source, *head, r.Body)
+	if len(*head)+len(r.Body) <= callmux.MaxShared { // or it may still be on its way
+		heads.Put(head)
 	}
-	return readAnswer(answer)
+	if err == nil {
+		return readAnswer(answer)
+	}
+	var other *otherMaps
+	if errors.As(err, &other) {
+		return nil, c.behind(ctx, to, &other.theirs)
+	}
+	return nil, err
 }
+
+// heads are used again for what is handed to other cells.
+var heads = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
 // Counts writes numbers for [Answer.Counts].
 func Counts(n ...int) string {
-	text := make([]string, len(n))
+	text := make([]byte, 0, 64)
 	for i, v := range n {
-		text[i] = strconv.Itoa(v)
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(v), 10)
 	}
-	return strings.Join(text, ",")
+	return string(text)
 }
 
 // ReadCounts reads so many numbers, or says that there are others.
 func ReadCounts(text string, into ...*int) error {
-	parts := strings.Split(text, ",")
-	if len(parts) != len(into) {
-		return fmt.Errorf("%w: it counts %q", ErrRefused, text)
-	}
-	for i, p := range parts {
-		v, err := strconv.Atoi(p)
-		if err != nil || v < 0 {
-			return fmt.Errorf("%w: it counts %q", ErrRefused, text)
+	rest, more := text, true
+	for i, n := range into {
+		var number string
+		number, rest, more = strings.Cut(rest, ",")
+		v, err := strconv.Atoi(number)
+		if err != nil || v < 0 || more != (i < len(into)-1) {
+			return fmt.Errorf("%w: it counts %.100q", ErrRefused, text)
 		}
-		*into[i] += v
+		*n += v
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"sync"
@@ -20,7 +19,7 @@ type Placement struct {
 	// Map is for [journal.Event.CellMap] of the events that are accepted here.
 	Map   int64
 	chain string
-	here  Part
+	here  int // events that are accepted here
 	other []*Part
 	where []int32  // of each event: here, elsewhere, skipped, settled or unknown
 	keys  []string // of each event, under which it is on record
@@ -28,6 +27,11 @@ type Placement struct {
 	mine  []int32  // which events are accepted here, if there are several
 	away  error    // see Away
 	size  int64    // of the bodies of the events that are accepted here, in bytes
+	one   struct { // room for what is known of each event, if there is one: nearly all requests have one
+		where [1]int32
+		keys  [1]string
+		sizes [1]int64
+	}
 }
 
 // Where an event of a request goes.
@@ -49,6 +53,15 @@ type Part struct {
 // Events is how many there are.
 func (p *Part) Events() int { return len(p.keys) }
 
+// add adds the i-th of the keys. A part with one key has it where it stands.
+func (p *Part) add(keys []string, i int) {
+	if p.keys == nil {
+		p.keys = keys[i : i+1 : i+1]
+		return
+	}
+	p.keys = append(p.keys, keys[i])
+}
+
 // id tells which events they are, so that two cells can tell that they see the same.
 func (p *Part) id() string {
 	var room [512]byte // enough for the key of one event
@@ -63,7 +76,7 @@ func (p *Part) id() string {
 }
 
 // Here is how many events are accepted here.
-func (p *Placement) Here() int { return p.here.Events() }
+func (p *Placement) Here() int { return p.here }
 
 // Events is how many events the request has.
 func (p *Placement) Events() int { return len(p.where) }
@@ -103,12 +116,12 @@ func (p *Placement) Keyed() *Placement {
 
 // count says what is accepted here, by where each event goes.
 func (p *Placement) count() {
-	p.here, p.mine, p.size = Part{}, nil, 0
+	p.here, p.mine, p.size = 0, nil, 0
 	for i, w := range p.where {
 		if w != here {
 			continue
 		}
-		p.here.keys = append(p.here.keys, p.keys[i])
+		p.here++
 		p.size += p.sizes[i]
 		if len(p.where) > 1 {
 			p.mine = append(p.mine, int32(i))
@@ -162,14 +175,14 @@ type moved struct {
 	formers []string
 }
 
-// Place says where the events of a request belong. hop is how it came from another cell; nil: it came from its sender. Those that
+// Place says where the events of a verified request belong. hop is how it came from another cell; nil: it came from its sender. Those that
 // are on record here already, because the request was placed before and maps changed meanwhile, stand in done, by their numbers,
 // and are left out: without a key they could not be recognised. Nil: none is.
 //
 // The owner by the newest map asks for what it would accept as new and another cell may know. What it cannot ask for is left out
 // where there are other events, see [Placement.Away]. Errors: [ErrMaps], after which the events are to be placed again, [ErrAway],
 // [RefusedError], [ErrDisagree], [ErrNoMap] and what the store says.
-func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hookonce.Event], hop *Hop, done []bool) (*Placement, error) {
+func (c *Cells) Place(ctx context.Context, source string, d *hookonce.Verified, hop *Hop, done []bool) (*Placement, error) {
 	s := c.state.Load()
 	newest := s.chain.Newest()
 	if newest == nil {
@@ -180,8 +193,13 @@ func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hooko
 	}
 	t := &placing{Cells: c, state: s, source: source, hop: hop, done: done, Placement: Placement{Map: newest.Number, chain: s.chain.ID()}}
 	t.asked = s.asked(c.opt.Self, c.opt.Remembered(source), s.clock(c.opt.Now()))
-	for ev := range events {
-		t.add(newest, ev)
+	t.where, t.keys, t.sizes = t.one.where[:0], t.one.keys[:0], t.one.sizes[:0]
+	if d.Batch != nil {
+		t.addBatch(newest, d.Batch)
+	} else {
+		for i := range d.Events {
+			t.add(newest, &d.Events[i])
+		}
 	}
 	if err := t.settle(ctx); err != nil {
 		return nil, err
@@ -189,11 +207,14 @@ func (c *Cells) Place(ctx context.Context, source string, events iter.Seq[*hooko
 	if t.away != nil && t.Here() == 0 && len(t.other) == 0 {
 		return nil, t.away
 	}
-	if meant := t.meant(); hop != nil && hop.Part != meant.id() {
+	if hop == nil {
+		return &t.Placement, nil
+	}
+	if meant := t.meant(); hop.Part != meant {
 		if hop.Known && t.forgotten() {
 			return nil, ErrMaps
 		}
-		return nil, fmt.Errorf("%w: cell %s sees %s here, and this cell sees %s", ErrDisagree, hop.From, hop.Part, meant.id())
+		return nil, fmt.Errorf("%w: cell %s sees %s here, and this cell sees %s", ErrDisagree, hop.From, hop.Part, meant)
 	}
 	return &t.Placement, nil
 }
@@ -208,6 +229,13 @@ type placing struct {
 	done   []bool
 	asked  []Asked
 	open   []moved
+}
+
+// addBatch places the events of a batch by the newest map.
+func (t *placing) addBatch(newest *Map, b *hookonce.Batch) {
+	for ev := range b.All {
+		t.add(newest, ev)
+	}
 }
 
 // add places an event by the newest map.
@@ -262,23 +290,22 @@ func (t *placing) settle(ctx context.Context) error {
 	t.count()
 	for i, w := range t.where {
 		if w >= elsewhere {
-			p := t.other[w-elsewhere]
-			p.keys = append(p.keys, t.keys[i])
+			t.other[w-elsewhere].add(t.keys, i)
 		}
 	}
 	t.other = slices.DeleteFunc(t.other, func(p *Part) bool { return len(p.keys) == 0 })
 	return nil
 }
 
-// meant are the events that whoever handed the request on has to mean: all that this cell sees to.
-func (t *placing) meant() *Part {
-	p := new(Part)
+// meant tells the events that whoever handed the request on has to mean: all that this cell sees to.
+func (t *placing) meant() string {
+	var p Part
 	for i, w := range t.where {
 		if w != skipped {
-			p.keys = append(p.keys, t.keys[i])
+			p.add(t.keys, i)
 		}
 	}
-	return p
+	return p.id()
 }
 
 // forgotten reports whether the other cell may mean events that were on record here when it asked, and have been purged since, or

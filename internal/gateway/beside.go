@@ -154,7 +154,7 @@ func (b *Beside) ingest(ctx context.Context, ev hookonce.Event) (stored bool, er
 		return false, err
 	}
 	if b.cells != nil {
-		p, err := b.cells.Place(ctx, ev.Source, slices.Values([]*hookonce.Event{&ev}), nil, nil)
+		p, err := b.cells.Place(ctx, ev.Source, &hookonce.Verified{Events: []hookonce.Event{ev}}, nil, nil)
 		if err == nil {
 			err = p.Stranger()
 		}

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,7 +63,7 @@ const scoped = `
 
 func resourceOf(t *testing.T, from, want *testCell) string {
 	for _, r := range ids("r", 200) {
-		p, err := from.gateway.cells.Place(t.Context(), "crm", slices.Values([]*hookonce.Event{{Key: "k" + r, Scope: r}}), nil, nil)
+		p, err := from.gateway.cells.Place(t.Context(), "crm", &hookonce.Verified{Events: []hookonce.Event{{Key: "k" + r, Scope: r}}}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,8 +78,9 @@ func (l allowlist) from(r *http.Request) string {
 
 // parseHop reads an address, which some proxies and every connection write with a port.
 func parseHop(text string) (netip.Addr, bool) {
-	if ap, err := netip.ParseAddrPort(text); err == nil {
-		return ap.Addr().Unmap().WithZone(""), true
+	if strings.HasPrefix(text, "[") || strings.Count(text, ":") == 1 {
+		ap, err := netip.ParseAddrPort(text)
+		return ap.Addr().Unmap().WithZone(""), err == nil
 	}
 	a, err := netip.ParseAddr(text)
 	return a.Unmap().WithZone(""), err == nil

@@ -55,7 +55,7 @@ func (in *arrival) within(own time.Duration) time.Duration {
 
 // acceptIn has the events accepted where they belong by the maps of this moment.
 func (e *endpoint) acceptIn(ctx context.Context, in *arrival) (answer, error) {
-	p, err := e.cells.Place(ctx, e.source.Name, in.delivery.All(), in.hop, in.settled)
+	p, err := e.cells.Place(ctx, e.source.Name, in.delivery, in.hop, in.settled)
 	if err != nil {
 		return answer{}, err
 	}
@@ -213,13 +213,11 @@ func (e *endpoint) takeHop(r *http.Request, raw []byte, hop *cells.Hop, now time
 			err = &panicError{p, debug.Stack()}
 		}
 	}()
-	held := e.shares.reading.holdWhole(e.allowlist.address(r))
-	defer held.release()
 	trace := e.trace.Request(r, now)
 	if int64(len(raw)) > e.source.MaxBody {
 		err = body.ErrTooLarge
 	} else {
-		a, err = e.take(r, raw, held, trace, now, hop)
+		a, err = e.take(r, raw, nil, trace, now, hop)
 	}
 	if err != nil {
 		seen.key, seen.body = e.unverifiedKey(r, raw), refusals.BodyOf(raw)
@@ -239,7 +237,10 @@ func sent(ctx context.Context, in *cells.Request) (*http.Request, error) {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: in.Header,
 	}).WithContext(ctx)
 	if in.TLS {
-		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
+		r.TLS = overTLS
 	}
 	return r, nil
 }
+
+// overTLS is all that is known of the connection of a request that came over TLS to another cell. It is not changed.
+var overTLS = &tls.ConnectionState{HandshakeComplete: true}

@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -59,7 +58,7 @@ func (h *Handler) Ingest(ctx context.Context, ev *hookonce.Event) (journal.Resul
 		return journal.Result{}, err
 	}
 	if e.cells != nil {
-		p, err := e.cells.Place(ctx, ev.Source, slices.Values([]*hookonce.Event{ev}), nil, nil)
+		p, err := e.cells.Place(ctx, ev.Source, &hookonce.Verified{Events: []hookonce.Event{*ev}}, nil, nil)
 		if err == nil {
 			err = p.Stranger()
 		}

@@ -73,11 +73,6 @@ func (s *bodyMemory) hold(from netip.Addr, w http.ResponseWriter) *requestState 
 	return &requestState{of: s, from: connlimit.Network(from), socket: http.NewResponseController(w)}
 }
 
-// holdWhole is hold for a request that is here already, and is held elsewhere.
-func (s *bodyMemory) holdWhole(from netip.Addr) *requestState {
-	return &requestState{of: s, from: connlimit.Network(from), settled: true}
-}
-
 // Take takes n bytes, if need be when others that were given up have left them. It returns false if there is no room, or if the
 // request itself was given up.
 func (h *requestState) Take(n int64) bool {
@@ -261,8 +256,12 @@ func (h *requestState) complete() bool {
 	return !h.evicted
 }
 
-// verified says that the sender is who it should be: what it holds counts no more towards what its address may.
+// verified says that the sender is who it should be: what it holds counts no more towards what its address may. What another cell
+// hands on is held as that one's, and h is nil.
 func (h *requestState) verified() {
+	if h == nil {
+		return
+	}
 	h.of.mu.Lock()
 	defer h.of.mu.Unlock()
 	if h.sender != nil {
