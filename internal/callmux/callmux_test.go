@@ -40,7 +40,7 @@ func newPair(t *testing.T, handle func(ctx context.Context, left time.Duration, 
 		p.mu.Lock()
 		p.conns = append(p.conns, near)
 		p.mu.Unlock()
-		go p.server.Serve(far, bufio.NewReader(far), all(share), nil)
+		go p.server.Serve(context.Background(), far, bufio.NewReader(far), all(share), nil)
 		return near, nil
 	}, 4<<20)
 	t.Cleanup(func() {
@@ -304,7 +304,7 @@ func TestNonsenseEndsTheConnection(t *testing.T) {
 	} {
 		near, far := net.Pipe()
 		done := make(chan struct{})
-		go func() { p.server.Serve(far, bufio.NewReader(far), all(share), nil); close(done) }()
+		go func() { p.server.Serve(context.Background(), far, bufio.NewReader(far), all(share), nil); close(done) }()
 		near.SetDeadline(time.Now().Add(10 * time.Second))
 		near.Write(said)
 		if name == "half a call" {

@@ -30,7 +30,7 @@ func memory(bytes int64) *quota.Share {
 func serve(s *Server, m Memory, trusted func() bool) (near net.Conn, ended <-chan struct{}) {
 	near, far := net.Pipe()
 	over := make(chan struct{})
-	go func() { s.Serve(far, bufio.NewReader(far), all(m), trusted); close(over) }()
+	go func() { s.Serve(context.Background(), far, bufio.NewReader(far), all(m), trusted); close(over) }()
 	return near, over
 }
 
@@ -228,7 +228,7 @@ func TestCallsAreInTheMemoryOfWhoeverMakesThem(t *testing.T) {
 		}
 		c := NewClient(func(context.Context) (io.ReadWriteCloser, error) {
 			near, far := net.Pipe()
-			go s.Serve(far, bufio.NewReader(far), func(who string) Memory { asked = append(asked, who); return pools[who] }, nil)
+			go s.Serve(context.Background(), far, bufio.NewReader(far), func(who string) Memory { asked = append(asked, who); return pools[who] }, nil)
 			return near, nil
 		}, 1<<20)
 		defer c.Close()

@@ -91,8 +91,9 @@ type request struct {
 
 // Serve answers the calls on a connection until that ends, 10 minutes at most. Calls and answers are held in the memory of whoever
 // makes them; one that has no room there is answered with [ErrCrowded]. in has read what came already.
-// The connection is cut within a second after trusted says no, which is asked once a second; nil: never.
-func (s *Server) Serve(conn io.ReadWriteCloser, in *bufio.Reader, memory func(who string) Memory, trusted func() bool) {
+// The connection is cut within a second after trusted says no, which is asked once a second; nil: never. The contexts of the calls
+// come from ctx, whose end ends nothing else.
+func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser, in *bufio.Reader, memory func(who string) Memory, trusted func() bool) {
 	e := &end{wire: newWire(conn, bufio.NewReaderSize(in, readSize)), of: s, memory: memory, trusted: trusted, since: time.Now(), work: make(chan request), memories: map[string]Memory{}}
 	s.mu.Lock()
 	if s.closed || len(s.ends) >= MaxConnections {
@@ -104,7 +105,7 @@ func (s *Server) Serve(conn io.ReadWriteCloser, in *bufio.Reader, memory func(wh
 	s.served.Add(1)
 	s.mu.Unlock()
 	defer s.served.Done()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go e.write(true)
 	go e.watch()

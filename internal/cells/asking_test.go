@@ -69,7 +69,7 @@ func joined(t *testing.T, maps *Chain, ledgers map[string]*ledger) map[string]*C
 			c.links[p.URL] = callmux.NewClient(func(context.Context) (io.ReadWriteCloser, error) {
 				near, far := net.Pipe()
 				if to := all[p.Name]; to != nil {
-					go to.server.Serve(far, bufio.NewReader(far), to.memory(c.opt.Self), nil)
+					go to.server.Serve(context.Background(), far, bufio.NewReader(far), to.memory(c.opt.Self), nil)
 				} else {
 					go io.Copy(io.Discard, far)
 				}
@@ -265,7 +265,7 @@ func TestMapsAreLearnedBesideASilentCell(t *testing.T) {
 		})}
 		b.links = map[string]*callmux.Client{"https://c": callmux.NewClient(func(context.Context) (io.ReadWriteCloser, error) {
 			near, far := net.Pipe()
-			go c.server.Serve(far, bufio.NewReader(far), c.memory("b"), nil)
+			go c.server.Serve(context.Background(), far, bufio.NewReader(far), c.memory("b"), nil)
 			return near, nil
 		}, maxHanded)}
 		t.Cleanup(b.Close)

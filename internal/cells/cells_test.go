@@ -132,6 +132,9 @@ func TestAnswersComeBackAsTheyWereGiven(t *testing.T) {
 			t.Errorf("the first %d bytes: %v", n, err)
 		}
 	}
+	if got, err := readAnswer((&Outcome{Answer: &Answer{Counts: a.Counts}}).text()[1:]); err != nil || !reflect.DeepEqual(*got, Answer{Counts: a.Counts}) {
+		t.Errorf("counts alone: %+v, %v", got, err)
+	}
 	if refused := (&Outcome{Refused: "why"}).text(); string(refused) != "rwhy" {
 		t.Errorf("refused: %q", refused)
 	}

@@ -43,11 +43,13 @@ type Hop struct {
 	Part  string // which of its events are meant
 	// Left is for how long the other cell waits for the answer; 0: for as long as it takes.
 	Left time.Duration
+	// Brief says that the other cell takes an answer that has nothing but counts.
+	Brief bool
 }
 
 // Answer is what a cell answered a request that another one has handed on.
 type Answer struct {
-	Status int
+	Status int // 0: it has counts alone, and whoever handed the request on knows what is answered then
 	Header http.Header
 	Body   []byte
 	Counts string // of what became of the events, see Counts
@@ -213,6 +215,9 @@ func (o *Outcome) text() []byte {
 		return append([]byte{answerRefused}, o.Refused...)
 	}
 	a := o.Answer
+	if a.Status == 0 {
+		return append([]byte{answerDone, 0}, a.Counts...)
+	}
 	b := append(make([]byte, 0, 256+len(a.Body)), answerDone)
 	b = binary.AppendUvarint(b, uint64(a.Status))
 	b = fields(texts(b, a.Counts), a.Header)
@@ -222,6 +227,9 @@ func (o *Outcome) text() []byte {
 // readAnswer reads what text has written, behind its first byte.
 func readAnswer(payload []byte) (*Answer, error) {
 	status, size := binary.Uvarint(payload)
+	if size > 0 && status == 0 {
+		return &Answer{Counts: string(payload[size:])}, nil
+	}
 	if size <= 0 || status < 100 || status > 999 {
 		return nil, fmt.Errorf("%w: an answer without a status", ErrAway)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,7 +59,7 @@ func TestNobodyAnswersForAnotherCell(t *testing.T) {
 	room.Resize(1<<20, true)
 	b.links["https://a"] = callmux.NewClient(func(context.Context) (io.ReadWriteCloser, error) {
 		near, far := net.Pipe()
-		go wrong.server.Serve(far, bufio.NewReader(far), func(string) callmux.Memory { return room.Share() }, nil)
+		go wrong.server.Serve(context.Background(), far, bufio.NewReader(far), func(string) callmux.Memory { return room.Share() }, nil)
 		return near, nil
 	}, 1<<20)
 	defer b.links["https://a"].Close()
@@ -169,6 +170,43 @@ func TestSourcesLeaveRoomToOthers(t *testing.T) {
 	}
 	if n, m := len(c.shares["a"].parts), len(c.shares); n > maxParts+1 || m > maxShares+1 {
 		t.Errorf("%d sources of one cell and %d cells are told apart", n, m)
+	}
+}
+
+// What a connection may still be writing is not used again for another request.
+func TestWhatIsOnItsWayIsNotUsedAgain(t *testing.T) {
+	maps := chain(t, [3]uint32{1, 0, 0})
+	b := joined(t, maps, map[string]*ledger{"a": {}, "b": {}})["b"]
+	for range 20 {
+		_, err := b.Forward(t.Context(), &Placement{chain: maps.ID()}, &Part{Cell: "a", keys: []string{"k"}},
+			Request{Source: "large", Method: "POST", Target: "/", Body: make([]byte, callmux.MaxShared)})
+		if err == nil {
+			t.Fatal("a cell that takes nothing has taken it")
+		}
+		for range 10 {
+			if used := *heads.Get().(*[]byte); bytes.Contains(used[:cap(used)], []byte("large")) {
+				t.Fatal("it is used again")
+			}
+		}
+	}
+}
+
+// Whoever asks for no protocol that there is here is refused.
+func TestOtherProtocolsAreRefused(t *testing.T) {
+	t.Parallel()
+	c, _ := newCell("b", new(keeper))
+	const noConnection = http.StatusServiceUnavailable // to switch
+	for want, all := range map[int][][]string{
+		http.StatusBadRequest: {nil, {"hookonce-cells/1"}, {"websocket", "hookonce-cells/4"}},
+		noConnection:          {{linkProtocol}, {briefProtocol}, {linkProtocol, briefProtocol, "hookonce-cells/4"}},
+	} {
+		for _, protocols := range all {
+			w := httptest.NewRecorder()
+			c.serveLink(w, &http.Request{Header: http.Header{"Upgrade": protocols}})
+			if w.Code != want {
+				t.Errorf("%q is answered %d, want %d", protocols, w.Code, want)
+			}
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func (c *Cells) dial(ctx context.Context, url string) (io.ReadWriteCloser, error
 		return nil, err
 	}
 	r.Header.Set("Connection", "Upgrade")
-	r.Header.Set("Upgrade", linkProtocol)
+	r.Header["Upgrade"] = []string{linkProtocol, briefProtocol} // a cell that has the first alone reads no more than the first line
 	r.Header.Set(fieldFrom, c.opt.Self)
 	answer, err := c.client.Do(r)
 	if err != nil {

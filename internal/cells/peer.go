@@ -23,9 +23,10 @@ const (
 	mapPath  = "/cells/map"
 	linkPath = "/cells/link"
 
-	// linkProtocol is what a connection is switched to.
-	linkProtocol = "hookonce-cells/2"
-	fieldFrom    = "Hookonce-Cell-From"
+	// A connection is switched to the newest protocol that both sides have: by the second one an answer may have counts alone.
+	linkProtocol  = "hookonce-cells/2"
+	briefProtocol = "hookonce-cells/3"
+	fieldFrom     = "Hookonce-Cell-From"
 )
 
 // Bounds of what cells tell each other, in bytes.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
@@ -65,7 +66,11 @@ func (c *Cells) serveMap(w http.ResponseWriter, r *http.Request) {
 
 // serveLink switches to a connection that calls share.
 func (c *Cells) serveLink(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Upgrade") != linkProtocol {
+	protocols := r.Header.Values("Upgrade")
+	protocol, brief := linkProtocol, slices.Contains(protocols, briefProtocol)
+	if brief {
+		protocol = briefProtocol
+	} else if !slices.Contains(protocols, linkProtocol) {
 		http.Error(w, "this is not what cells say", http.StatusBadRequest)
 		return
 	}
@@ -75,14 +80,17 @@ func (c *Cells) serveLink(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{}) // those of the server are for requests
-	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+linkProtocol+"\r\n\r\n")
+	_, err = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+protocol+"\r\n\r\n")
 	if err != nil {
 		_ = conn.Close()
 		return
 	}
 	name, trusted := c.peerOf(r)
-	c.server.Serve(conn, buffered.Reader, c.memory(name), trusted)
+	c.server.Serve(context.WithValue(context.Background(), briefly{}, brief), conn, buffered.Reader, c.memory(name), trusted)
 }
+
+// briefly is the key under which the context of a call has whether it came by [briefProtocol].
+type briefly struct{}
 
 // serveCall answers what another cell says over such a connection, and panics never.
 func (c *Cells) serveCall(ctx context.Context, left time.Duration, payload []byte) (answer []byte) {
@@ -102,6 +110,7 @@ func (c *Cells) serveCall(ctx context.Context, left time.Duration, payload []byt
 			return c.notMe(hop.To)
 		}
 		hop.Left = left
+		hop.Brief, _ = ctx.Value(briefly{}).(bool)
 		o := c.take(ctx, hop, r)
 		if o.Maps {
 			return c.sayMaps()

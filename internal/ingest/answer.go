@@ -19,6 +19,7 @@ type answer struct {
 	statusField []string // Hookonce-Status; nil where nothing was accepted
 	body        []byte
 	counts      statusCounts // for another cell
+	brief       bool         // that one is told nothing else
 }
 
 // Header values that every answer shares. The server only reads them.

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/cells"
@@ -128,39 +126,16 @@ func BenchmarkServer(b *testing.B) {
 	}
 }
 
-// openCell opens a cell of two, of which b owns all.
-func openCell(tb testing.TB, self, url string, peers http.RoundTripper) *cells.Cells {
-	tb.Helper()
-	c, err := cells.Open(context.Background(), cells.Options{
-		Self: self, Store: &maps{name: self}, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Peers: peers,
-		Known:      func(context.Context, string, []string) (map[string]journal.Known, error) { return nil, nil },
-		Remembered: func(string) time.Duration { return time.Hour },
-		Configured: cells.Configured{Number: 1, Cells: []cells.Cell{{Name: "a", URL: "http://a.invalid"}, {Name: "b", URL: url, Weight: 1}}, Sources: []string{"billing"}},
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(c.Close)
-	return c
-}
-
 // BenchmarkForwarded compares an event that comes to its owner with one that another cell hands on to it, over a loopback
 // connection without TLS.
 func BenchmarkForwarded(b *testing.B) {
-	var take func(context.Context, *cells.Hop, *cells.Request) cells.Outcome
-	var c *cells.Cells
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { c.Handler(take).ServeHTTP(w, r) }))
-	b.Cleanup(server.Close)
-	c = openCell(b, "b", server.URL, nil)
-	at := func(c *cells.Cells) *ingest.Handler {
+	owner, near := twoCells(b, func(c *cells.Cells) *ingest.Handler {
 		return ingest.New(complete(ingest.Options{Sources: []ingest.Source{sourceTo("billing", trusting{})}, Journal: instant{}, Cells: c}))
-	}
-	owner := at(c)
-	take = owner.Handed
+	}, nil, nil, nil)
 	for _, door := range []struct {
 		name    string
 		handler http.Handler
-	}{{"own", owner}, {"forwarded", at(openCell(b, "a", server.URL, &http.Transport{}))}} {
+	}{{"own", owner}, {"forwarded", near}} {
 		b.Run(door.name, func(b *testing.B) {
 			body := []byte(strings.Repeat("x", 2048))
 			b.SetParallelism(32)

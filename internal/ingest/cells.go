@@ -66,8 +66,11 @@ func (e *endpoint) acceptIn(ctx context.Context, in *arrival) (answer, error) {
 	case len(others) == 0:
 		return e.acceptHere(in, p.Select(in.delivery), p)
 	case len(others) == 1 && p.Here() == 0 && in.settled == nil:
-		a, err := e.hand(ctx, in, p, others[0])
-		return passed(a), err
+		a, counts, err := e.hand(ctx, in, p, others[0])
+		if err != nil {
+			return answer{}, err
+		}
+		return passed(in, a, counts), nil
 	}
 	return e.acceptDivided(ctx, in, p)
 }
@@ -81,11 +84,8 @@ func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Plac
 	counts := make([]statusCounts, len(parts))
 	var group errgroup.Group // one that fails ends no other
 	for i, part := range parts {
-		group.Go(func() error {
-			a, err := e.hand(ctx, in, p, part)
-			if err == nil {
-				err = counts[i].read(a.Counts)
-			}
+		group.Go(func() (err error) {
+			_, counts[i], err = e.hand(ctx, in, p, part)
 			return err
 		})
 	}
@@ -105,47 +105,59 @@ func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Plac
 	for _, c := range counts {
 		sum.join(c)
 	}
-	a := e.acknowledge(sum.batch())
-	a.counts = sum
-	return a, nil
+	return e.acknowledge(ordinary(in, sum)), nil
 }
 
 // hand hands a request to the cell that accepts a part of it, which has to say of each of its events what became of it.
-func (e *endpoint) hand(ctx context.Context, in *arrival, p *cells.Placement, part *cells.Part) (*cells.Answer, error) {
+func (e *endpoint) hand(ctx context.Context, in *arrival, p *cells.Placement, part *cells.Part) (*cells.Answer, statusCounts, error) {
 	r := in.Request
 	a, err := e.cells.Forward(ctx, p, part, cells.Request{
 		Source: e.source.Name, Method: r.Method, TLS: r.TLS != nil, Host: r.Host, Target: r.URL.RequestURI(), Address: e.allowlist.from(r), Header: r.Header, Body: in.raw,
 	})
 	if err != nil {
-		return nil, err
+		return nil, statusCounts{}, err
 	}
-	return a, accounted(a, part.Events())
+	counts, err := accounted(a, part.Events())
+	return a, counts, err
 }
 
-// accounted refuses an answer that does not say of so many events what became of them: it must not be passed on as an
-// acknowledgement.
-func accounted(a *cells.Answer, events int) error {
-	var counts statusCounts
+// accounted reads what an answer counts, and refuses one that does not say of so many events what became of them: it must not be
+// passed on as an acknowledgement.
+func accounted(a *cells.Answer, events int) (counts statusCounts, err error) {
 	if err := counts.read(a.Counts); err != nil {
-		return err
+		return counts, err
 	}
 	if n := counts.sum(); n != events {
-		return fmt.Errorf("%w: %d events were handed on, and the answer counts %d", cells.ErrDisagree, events, n)
+		return counts, fmt.Errorf("%w: %d events were handed on, and the answer counts %d", cells.ErrDisagree, events, n)
 	}
-	return nil
+	return counts, nil
 }
 
-// passed is the answer of another cell in the form of ours.
-func passed(a *cells.Answer) answer {
-	if a == nil {
-		return answer{}
+// passed is the answer of another cell to a request in the form of ours. One of counts alone is the one that they make here.
+func passed(in *arrival, a *cells.Answer, counts statusCounts) answer {
+	if a.Status == 0 {
+		return ordinary(in, counts)
 	}
-	own := answer{status: a.Status, header: a.Header, body: a.Body}
+	own := answer{status: a.Status, header: a.Header, body: a.Body, counts: counts} // which are for the cell that has handed it on to this one
 	if _, ok := own.header["Content-Type"]; !ok {
 		own.header["Content-Type"] = nil // or the server would guess one
 	}
-	_ = own.counts.read(a.Counts) // for the cell that has handed it on to this one
 	return own
+}
+
+// ordinary is the answer to a request that says no more than what became of its events. Another cell that makes it of the counts by
+// itself is told these alone.
+func ordinary(in *arrival, counts statusCounts) (a answer) {
+	switch {
+	case in.hop != nil && in.hop.Brief:
+		a = answer{status: http.StatusOK, statusField: statusFields[counts.status()], brief: true}
+	case in.delivery.Len() == 1:
+		a = single(counts.status(), first(in.delivery).Key)
+	default:
+		a = counts.batch()
+	}
+	a.counts = counts
+	return a
 }
 
 // text and read carry counts to another cell.
@@ -195,6 +207,8 @@ func (e *endpoint) answerHop(r *http.Request, raw []byte, hop *cells.Hop) cells.
 	a, err := e.takeHop(r, raw, hop, start, &seen)
 	e.metrics.seconds.Observe(e.now().Sub(start).Seconds())
 	switch {
+	case err == nil && a.brief:
+		return cells.Outcome{Answer: &cells.Answer{Counts: a.counts.text()}}
 	case err == nil:
 		h := make(http.Header, 4)
 		a.fill(h)

@@ -18,7 +18,7 @@ func TestAnswersAccountForEveryEvent(t *testing.T) {
 	for counts, want := range map[string]error{
 		"1,0,1,0,0": nil, "0,0,0,0,0": cells.ErrDisagree, "1,0,0,0,0": cells.ErrDisagree, "3,0,0,0,0": cells.ErrDisagree, "2": cells.ErrRefused, "": cells.ErrRefused,
 	} {
-		if err := accounted(&cells.Answer{Counts: counts}, 2); !errors.Is(err, want) {
+		if _, err := accounted(&cells.Answer{Counts: counts}, 2); !errors.Is(err, want) {
 			t.Errorf("two events are answered %q: %v, want %v", counts, err, want)
 		}
 	}

@@ -169,7 +169,7 @@ func (o *owner) RoundTrip(r *http.Request) (*http.Response, error) {
 	near, far := net.Pipe()
 	var room quota.Pool
 	room.Resize(1<<20, true)
-	go o.server.Serve(far, bufio.NewReader(far), func(string) callmux.Memory { return room.Share() }, nil)
+	go o.server.Serve(context.Background(), far, bufio.NewReader(far), func(string) callmux.Memory { return room.Share() }, nil)
 	return &http.Response{StatusCode: http.StatusSwitchingProtocols, Body: near, Request: r}, nil
 }
 
@@ -179,10 +179,13 @@ func TestAnswersThatCountOtherEventsAreRefused(t *testing.T) {
 	t.Parallel()
 	one, two := `{"id":"evt_1"}`, `[{"id":"evt_1"},{"type":"without a key"}]`
 	for counts, want := range map[string]int{"1,0,0,0,0": 200, "0,1,0,0,0": 200, "0,0,0,0,0": 503, "2,0,0,0,0": 503, "0": 503} {
-		for _, body := range []string{one, two} {
-			m := new(maps)
-			answer := append([]byte{'a', 200 | 0x80, 1, byte(len(counts))}, counts...) // 200 is two bytes
-			c := m.cell(t, 1, newOwner(t, append(answer, 0)), cells.Cell{Name: "a", URL: "https://a"}, cells.Cell{Name: "b", URL: "https://b", Weight: 1})
+		for i, body := range []string{one, two, one, two} {
+			m, brief := new(maps), i > 1
+			answer := append(append([]byte{'a', 200 | 0x80, 1, byte(len(counts))}, counts...), 0) // 200 is two bytes
+			if brief {
+				answer = append([]byte{'a', 0}, counts...)
+			}
+			c := m.cell(t, 1, newOwner(t, answer), cells.Cell{Name: "a", URL: "https://a"}, cells.Cell{Name: "b", URL: "https://b", Weight: 1})
 			j := &moving{maps: m, after: 1 << 30, t: t}
 			g := newGate(t, func(o *ingest.Options) { o.Cells, o.Journal = c, j })
 			w := g.send("billing", body)

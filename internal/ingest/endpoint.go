@@ -224,9 +224,7 @@ func (e *endpoint) acceptHere(in *arrival, d *hookonce.Verified, p *cells.Placem
 	if err != nil {
 		return answer{}, err
 	}
-	a = e.acknowledge(in.before.batch())
-	a.counts = in.before
-	return a, nil
+	return e.acknowledge(ordinary(in, in.before)), nil
 }
 
 // deliveryOf returns the number of the event that a request says to be a delivery of, or 0. Another journal has that event under
@@ -258,7 +256,7 @@ func (e *endpoint) acceptOne(in *arrival, b *batch) (answer, error) {
 	case e.source.Sync:
 		return e.reply(in, c.entries[0], results[0])
 	}
-	return e.acknowledge(single(b.statuses.status(), c.events[0].Key)), nil
+	return e.acknowledge(ordinary(in, b.statuses)), nil
 }
 
 // headerOf returns the header that belongs to the events: that of the request, unless it came without a body and the
@@ -276,7 +274,7 @@ func (e *endpoint) acknowledge(a answer) answer {
 		return a
 	}
 	own := *e.required
-	own.statusField = a.statusField
+	own.statusField, own.counts = a.statusField, a.counts
 	return own
 }
 
