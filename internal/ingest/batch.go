@@ -145,11 +145,16 @@ func (b *batch) one(ctx context.Context) (c chunk, results []journal.Result, err
 }
 
 // first returns the first event of a request that has one.
-func first(d *hookonce.Verified) (ev *hookonce.Event) {
+func first(d *hookonce.Verified) *hookonce.Event {
 	if d.Batch == nil {
 		return &d.Events[0]
 	}
-	for ev = range d.Batch.All {
+	return firstOf(d.Batch)
+}
+
+// firstOf is apart because its loop has a variable in the heap, as requests without a batch need not.
+func firstOf(b *hookonce.Batch) (ev *hookonce.Event) {
+	for ev = range b.All {
 		break
 	}
 	return ev

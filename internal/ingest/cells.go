@@ -138,10 +138,11 @@ func passed(in *arrival, a *cells.Answer, counts statusCounts) answer {
 	if a.Status == 0 {
 		return ordinary(in, counts)
 	}
-	own := answer{status: a.Status, header: a.Header, body: a.Body, counts: counts} // which are for the cell that has handed it on to this one
+	own := answer{status: a.Status, header: a.Header, body: a.Body}
 	if _, ok := own.header["Content-Type"]; !ok {
 		own.header["Content-Type"] = nil // or the server would guess one
 	}
+	own.counts = counts // for the cell that has handed it on to this one
 	return own
 }
 
