@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -76,8 +74,8 @@ events prove it. It reads the store itself, whether a gateway runs or not, and c
 // reportOn returns a report for each source that is observed, or that anything is on record of.
 func reportOn(ctx context.Context, cfg *config.Config, only string, since time.Time, limit int) ([]*observe.Report, error) {
 	reports := []*observe.Report{}
-	if _, err := os.Stat(cfg.Store.DSN); cfg.Store.Driver == config.SQLite && errors.Is(err, fs.ErrNotExist) {
-		return reports, fmt.Errorf("%s is not there: no gateway has run with this store yet; name another with --store or --config", cfg.Store)
+	if err := gateway.Absent(cfg.Store); err != nil {
+		return reports, err
 	}
 	store, err := gateway.OpenObservations(cfg)
 	if err != nil {

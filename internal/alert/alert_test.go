@@ -160,6 +160,12 @@ func TestRules(t *testing.T) {
 	}{
 		{storeAway, Page, func(s *snapshot) { s.Store.Away = &overview.Trouble{Since: now, Error: "connection refused"} }, func(s *snapshot) { s.Store.Away = nil }, "connection refused", "doctor"},
 		{storeUnwritable, Page, func(s *snapshot) { s.Store.Unwritable = &overview.Trouble{Since: now, Error: "read-only"} }, func(*snapshot) {}, "read-only", "doctor"},
+		{storeUnwritable, Page, func(s *snapshot) {
+			s.Store.Unwritable, s.Store.Gone = &overview.Trouble{Since: now, Error: "db was deleted"}, true
+		}, func(*snapshot) {}, "db was deleted", "Do not restart it yet"},
+		{storeAway, Page, func(s *snapshot) {
+			s.Store.Away, s.Store.Gone = &overview.Trouble{Since: now, Error: "db was deleted"}, true
+		}, func(*snapshot) {}, "db was deleted", "Do not restart it yet"},
 		{storeSlow, Page, func(s *snapshot) { s.Store.CommitMS = slowCommit }, func(s *snapshot) { s.Store.CommitMS = slowCommit - 1 }, "250 ms", "doctor"},
 		{storeSlow, Page, func(s *snapshot) { s.Store.CommitMS, s.Store.Commits = 900, slowCommits }, func(s *snapshot) { s.Store.CommitMS, s.Store.Commits = 900, slowCommits-1 }, "900 ms", "doctor"},
 		{storeUnread, Ticket, func(s *snapshot) {
@@ -297,7 +303,7 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s does not fire", c.rule)
 			continue
 		}
-		if next := a.Action.Command + " " + a.Action.Place + " " + a.Action.Path; a.Severity != c.severity || !strings.Contains(a.Headline, c.says) || !strings.Contains(next, c.leads) {
+		if next := a.Action.Label + " " + a.Action.Command + " " + a.Action.Place + " " + a.Action.Path; a.Severity != c.severity || !strings.Contains(a.Headline, c.says) || !strings.Contains(next, c.leads) {
 			t.Errorf("%s: %s %q leads to %q; want %s %q and %q", c.rule, a.Severity, a.Headline, next, c.severity, c.says, c.leads)
 		}
 		if a := find(c.not); a != nil {

@@ -20,6 +20,14 @@ const (
 
 var askDoctor = Action{Label: "Ask the doctor", Command: "hookonce doctor"}
 
+// mendStore is what to do about a store that cannot be used.
+func mendStore(s *overview.Snapshot) Action {
+	if s.Store.Gone {
+		return Action{Label: `Do not restart it yet: docs/operating.md says under "When the file is taken away" how to save what it has`, Command: "hookonce doctor"}
+	}
+	return askDoctor
+}
+
 func findStoreAway(s *overview.Snapshot, _ float64) (gauge, *Alert) {
 	t := s.Store.Away
 	if t == nil {
@@ -29,7 +37,7 @@ func findStoreAway(s *overview.Snapshot, _ float64) (gauge, *Alert) {
 	if !slices.ContainsFunc(s.Parts, func(p overview.Part) bool { return !p.Read.IsZero() }) {
 		shown = "Nothing is known of it yet."
 	}
-	return gaugeOf(1, "away for %s", span(s.At.Sub(t.Since))), &Alert{Severity: Page, Since: t.Since, Action: askDoctor,
+	return gaugeOf(1, "away for %s", span(s.At.Sub(t.Since))), &Alert{Severity: Page, Since: t.Since, Action: mendStore(s),
 		Headline: fmt.Sprintf("The store is away since %s: %s. %s", clock(t.Since), t.Error, shown)}
 }
 
@@ -41,7 +49,7 @@ func findStoreUnwritable(s *overview.Snapshot, _ float64) (gauge, *Alert) {
 	case t == nil:
 		return gaugeOf(0, "it can be written to"), nil
 	}
-	return gaugeOf(1, "it takes nothing for %s", span(s.At.Sub(t.Since))), &Alert{Severity: Page, Since: t.Since, Action: askDoctor,
+	return gaugeOf(1, "it takes nothing for %s", span(s.At.Sub(t.Since))), &Alert{Severity: Page, Since: t.Since, Action: mendStore(s),
 		Headline: fmt.Sprintf("The store answers and cannot be written to since %s: %s.", clock(t.Since), t.Error)}
 }
 

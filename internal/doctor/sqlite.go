@@ -20,6 +20,9 @@ import (
 // a link to it.
 func examineSQLite(ctx context.Context, p Patient) []Finding {
 	path := sqlitefile.Name(p.Config.Store.DSN)
+	if found := run(ctx, path, []check[string]{{"file", taken}}); len(found) > 0 {
+		return found // what else is there is of no matter until then, and not ours to open
+	}
 	found := run(ctx, path, fileChecks())
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || sqlitefile.Check(path) != nil {
 		return found
@@ -55,6 +58,14 @@ func fileChecks() []check[string] {
 	}
 }
 
+// taken finds a file that a gateway goes on with although it is not there any more.
+func taken(_ context.Context, path string) ([]Finding, error) {
+	if err := sqlitefile.Taken(path); err != nil {
+		return one(bad("save what that process has first", "%v", err))
+	}
+	return nil, nil
+}
+
 func exists(_ context.Context, path string) ([]Finding, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -62,7 +73,8 @@ func exists(_ context.Context, path string) ([]Finding, error) {
 		if _, err := os.Stat(filepath.Dir(path)); err != nil {
 			return one(bad("create the folder, or correct --store", "%s is not there, nor is its folder", path))
 		}
-		return one(doubt("nothing, if this is the first start; else correct --store", "%s is not there yet; %s", path, notStarted(true)))
+		return one(doubt("nothing, if this is the first start; else correct --store, or, if a gateway runs that has it open, do not restart that: docs/operating.md, \"When the file is taken away\"",
+			"%s is not there yet; %s", path, notStarted(true)))
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():

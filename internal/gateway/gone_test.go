@@ -50,6 +50,9 @@ func TestFileTakenAway(t *testing.T) {
 	}
 	refused("while it is away")
 	unready(t, c, g)
+	if _, text := get(t, c, g, "/api/v1/overview"); !strings.Contains(text, `"gone":true`) {
+		t.Errorf("how all stands does not say that the file is gone:\n%s", text)
+	}
 	if res, _ := get(t, c, g, "/healthz"); res.StatusCode != http.StatusOK {
 		t.Errorf("/healthz answers %d: a supervisor would restart the process before somebody has looked", res.StatusCode)
 	}

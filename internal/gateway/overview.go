@@ -24,6 +24,7 @@ func (g *Gateway) overviewOptions() overview.Options {
 		Recent:     g.tally.Recent,
 		Sources:    func() []overview.SourceState { return overviewSources(&g.wired.Load().plan) },
 		Ready:      g.takes,
+		Gone:       g.store.gone,
 		Upkeep:     func() overview.Upkeep { return overview.Upkeep(g.journal.Worked()) },
 		Free:       func() int64 { return freeBytes(g.config().Store) },
 		Capacity:   func() int64 { return g.wired.Load().capacity },

@@ -19,6 +19,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 	"github.com/hookonce/hookonce/internal/journal/standby"
+	"github.com/hookonce/hookonce/internal/sqlitefile"
 	"github.com/hookonce/hookonce/schema"
 )
 
@@ -30,6 +31,11 @@ type journalStore struct {
 	standing   func() error        // of a file: why it is not the one that was opened; nil: it is no file
 	pages      *standby.Records    // of which people ask; nil: they ask the store
 	copy       *pg.Copy            // behind pages
+}
+
+// gone reports whether it is a file that was taken away while it was open.
+func (s *journalStore) gone() bool {
+	return s.standing != nil && errors.Is(s.standing(), sqlite.ErrGone)
 }
 
 // records is what people's questions are asked of.
@@ -76,11 +82,25 @@ func openStore(ctx context.Context, in storePlan, o Options) (*journalStore, *jo
 // openExisting opens a store for a question beside gateways: it makes no file, and leaves tables on Postgres as they are, because
 // gateways of an older version may run on them. None runs on a file that can be opened.
 func openExisting(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {
-	if _, err := os.Stat(in.DSN); o.Store == nil && in.Driver == config.SQLite && errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s is not there: no gateway has run with this store yet; name another with --store or --config", in.Store)
+	if err := Absent(in.Store); o.Store == nil && err != nil {
+		return nil, nil, err
 	}
 	in.migrate = false
 	return openStore(ctx, in, o)
+}
+
+// Absent returns an error if a store is a file that is not there, so that nothing can be asked of it. It says what to do.
+func Absent(s config.Store) error {
+	if s.Driver != config.SQLite {
+		return nil
+	}
+	if _, err := os.Stat(s.DSN); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if taken := sqlitefile.Taken(s.DSN); taken != nil {
+		return explain(s, taken)
+	}
+	return fmt.Errorf("%s is not there: no gateway has run with this store yet; name another with --store or --config", s)
 }
 
 func openSQLite(ctx context.Context, in storePlan, o Options) (*journalStore, *journal.IDs, error) {

@@ -241,7 +241,7 @@ func (v *Overview) drawStore(now time.Time) StoreState {
 		first.Upkeep = Upkeep{}
 	}
 	st := StoreState{
-		Away: v.away, Unwritable: v.unwritable, Full: v.full, Commits: u.Commits - first.Commits,
+		Away: v.away, Unwritable: v.unwritable, Gone: v.opt.Gone != nil && v.opt.Gone(), Full: v.full, Commits: u.Commits - first.Commits,
 		Events: v.stats.value.Events, Bytes: v.stats.value.Bytes, FreeBytes: v.opt.Free(), Unrecorded: u.Unrecorded,
 		Cleaned: u.Cleaned.UTC(), Partitioned: u.Partitioned.UTC(),
 	}

@@ -67,6 +67,8 @@ type Options struct {
 	Sources func() []SourceState
 	// Ready returns why a sender would be refused now.
 	Ready func() error
+	// Gone reports whether the store is a file that was taken away while it was open. Nil: it is no file.
+	Gone func() bool
 	// Upkeep returns what the process did with the store.
 	Upkeep func() Upkeep
 	// Reconciled returns the latest result of each question that was put to `hookonce reconcile effects`. Nil: there are none.

@@ -89,6 +89,7 @@ type Reconciled struct {
 type StoreState struct {
 	Away        *Trouble  `json:"away,omitempty" doc:"It does not answer: what is shown of it is what was known last."`
 	Unwritable  *Trouble  `json:"unwritable,omitempty" doc:"It answers, and takes nothing."`
+	Gone        bool      `json:"gone,omitempty" doc:"The file was taken away while it was open: a restart may lose what it acknowledged."`
 	Full        *Trouble  `json:"full,omitempty" doc:"The queue of events that wait for their commit is full."`
 	CommitMS    float64   `json:"commit_ms" doc:"What one transaction took on average in the last seconds."`
 	Commits     int64     `json:"commits" doc:"So many transactions were that."`

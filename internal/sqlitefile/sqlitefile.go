@@ -6,6 +6,7 @@
 package sqlitefile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,8 +23,8 @@ var ErrUnsafe = errors.New("a database is not safe there")
 var beside = []string{"-wal", "-shm", "-journal", ".lock"}
 
 // Check returns an error that wraps [ErrUnsafe], names the file and says what to do, if the file at path has several
-// names (hard links) or is mounted by itself instead of with its folder, if that holds for what lies beside it, or if its
-// log is there without it. Symbolic links to the file are followed, and a file that is not there yet is as good as one
+// names (hard links) or is mounted by itself instead of with its folder, if that holds for what lies beside it, if its
+// log is there without it, or if it was taken away from a process that has it open ([Taken]). Symbolic links to the file are followed, and a file that is not there yet is as good as one
 // that is. What the operating system does not tell is not found: mounts are known on Linux, names on Unix.
 func Check(path string) error { return check(path, mountPoints) }
 
@@ -32,7 +33,7 @@ func check(path string, mounts func() []string) error {
 	if err != nil {
 		return nil // whoever opens it says so
 	}
-	if err := orphaned(name); err != nil {
+	if err := cmp.Or(Taken(name), orphaned(name)); err != nil {
 		return err
 	}
 	points := mounts()

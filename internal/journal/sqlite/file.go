@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"modernc.org/sqlite"
@@ -91,20 +90,19 @@ func resolve(path string) (string, error) {
 // lock takes the lock that makes path ours, and creates the file that carries it. It comes before the lock of the database
 // itself ([openLocked]), so that a second store in this process, or the next one to create the file, never opens the database.
 func lock(path string) (*os.File, error) {
-	name := path + ".lock"
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("journal/sqlite: the folder of %s must be writable for this user (%w)", path, err)
 	}
 	if err := lockFile(f); err != nil {
-		pid, _ := os.ReadFile(name)
 		f.Close()
+		if taken := sqlitefile.Taken(path); taken != nil {
+			return nil, fmt.Errorf("journal/sqlite: %w: %w", ErrInUse, taken)
+		}
 		return nil, fmt.Errorf("journal/sqlite: %w: %s is open in process %s; stop it first, or give each process a file of its own (%w)",
-			ErrInUse, path, strings.TrimSpace(string(pid)), err)
+			ErrInUse, path, sqlitefile.Holder(path), err)
 	}
-	if err := f.Truncate(0); err == nil {
-		fmt.Fprintln(f, os.Getpid()) // for whoever finds the file locked; nothing depends on it
-	}
+	sqlitefile.Sign(f, nil)
 	return f, nil
 }
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
 
 // ErrGone says that the file, or the log beside it, was deleted, moved or replaced while the store had it open. What is
@@ -107,8 +109,8 @@ func (s *Store) stands(files []placed) error {
 // lose makes err the answer to whatever is to be stored from now on, and returns it.
 func (s *Store) lose(err error) error {
 	if s.standing.gone.CompareAndSwap(nil, &err) {
-		s.log.Error("journal/sqlite: the file was taken away while it was open: nothing is acknowledged any more; "+
-			"put the file back with its log, or decide for what is there, and restart", "file", s.path, "error", err)
+		s.log.Error("journal/sqlite: the file was taken away while it was open: nothing is acknowledged any more by this process; "+
+			sqlitefile.Keep, "file", s.path, "error", err)
 	}
 	return err
 }

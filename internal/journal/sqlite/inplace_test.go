@@ -384,7 +384,11 @@ func TestFileTakenAwayWhileNothingHappens(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	lines.await(t, slog.LevelError, "taken away")
+	const warning = "do not stop or restart it yet"
+	lines.await(t, slog.LevelError, warning)
+	if _, err := sqlite.Open(t.Context(), path, sqlite.Options{}); !errors.Is(err, sqlite.ErrInUse) || !strings.Contains(fmt.Sprint(err), warning) {
+		t.Errorf("opening what is not there any more: %v", err)
+	}
 }
 
 // TestLogDeletedLosesNothingAcknowledged: what was committed into a log that was deleted is copied into the file when the store

@@ -121,6 +121,7 @@ func Open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err := s.standing.note(path, s.file); err != nil {
 		return nil, explain(path, err)
 	}
+	sqlitefile.Sign(s.lock, s.standing.files[0].info)
 	mark(s.file)
 	if err := s.measure(o.Registerer); err != nil {
 		return nil, fmt.Errorf("journal/sqlite: %w", err)
