@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -612,19 +614,8 @@ func replayAll(ctx, enough context.Context, w *env, client *adminClient, body ap
 			return all, err
 		}
 		tries = 0
-		all.Events += part.Events
-		all.Deliveries += part.Deliveries
-		all.Forced += part.Forced
-		all.Open += part.Open
-		all.Later += part.Later
-		all.Gone += part.Gone
-		all.GoneEvents = append(all.GoneEvents, part.GoneEvents...)
-		all.DryRun, all.Audit = part.DryRun, part.Audit
-		if all.Begun.IsZero() {
-			all.Begun = part.Begun
-		}
-		all.Cursor, body.Cursor = part.Cursor, part.Cursor
-		if body.Cursor == "" {
+		all.Join(&part)
+		if body.Cursor = part.Cursor; body.Cursor == "" {
 			return all, nil
 		}
 		fmt.Fprintf(w.err, "Found %d deliveries so far; going on.\n", all.Deliveries)
@@ -640,6 +631,13 @@ func (r *replaying) print(w *env, done *api.ReplayResult) error {
 		verb = "would begin again"
 	}
 	fmt.Fprintf(w.out, "%d deliveries %s, %d of them although they are done.\n", done.Deliveries, verb, done.Forced)
+	if len(done.Destinations) > 0 && r.filter.destination == "" {
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(done.Destinations)) {
+			parts = append(parts, fmt.Sprintf("%s gets %d", name, done.Destinations[name]))
+		}
+		fmt.Fprintf(w.out, "Of these %s.\n", strings.Join(parts, ", "))
+	}
 	if done.Open > 0 {
 		fmt.Fprintf(w.out, "%d are pending or being delivered already and are left alone.\n", done.Open)
 	}

@@ -113,6 +113,8 @@ func TestReplayToTheEnd(t *testing.T) {
 	}{
 		"in one part":            {answers: []string{counts + "}", audit + "}"}, asked: "true:,false:", said: []string{"2 deliveries begin again, 1 of them although they are done.\nEntry 7 of"}},
 		"in parts":               {answers: []string{counts + `,"cursor":"a"}`, counts + "}", audit + `,"cursor":"b"}`, audit + `,"cursor":"c"}`, audit + "}"}, asked: "true:,true:a,false:,false:b,false:c", said: []string{"6 deliveries begin again, 3 of them"}},
+		"to several":             {answers: []string{counts + `,"cursor":"a","destinations":{"shop":1,"mail":1}}`, counts + `,"destinations":{"shop":2}}`}, flags: []string{"--dry-run"}, asked: "true:,true:a", said: []string{"4 deliveries would begin again, 0 of them although they are done.\nOf these mail gets 1, shop gets 3.\n"}},
+		"to one that is named":   {answers: []string{counts + `,"destinations":{"shop":2}}`}, flags: []string{"--dry-run", "--destination", "shop"}, asked: "true:", said: []string{"2 deliveries would begin again"}, not: "gets"},
 		"it fails":               {answers: []string{counts + "}", audit + `,"cursor":"b"}`, ""}, status: exitFailure, asked: "true:,false:,false:b", said: []string{"2 deliveries begin again", "out of order; run the same command again for the rest"}},
 		"nothing done":           {answers: []string{counts + "}", ""}, status: exitFailure, asked: "true:,false:", said: []string{"out of order\n"}},
 		"it is busy":             {answers: []string{counts + "}", audit + `,"cursor":"b"}`, busy, audit + "}"}, asked: "true:,false:,false:b,false:b", said: []string{"4 deliveries begin again"}},

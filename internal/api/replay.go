@@ -38,17 +38,18 @@ type ReplayMany struct {
 
 // ReplayResult is what a request for a replay did.
 type ReplayResult struct {
-	Events     int         `json:"events" doc:"How many were looked at."`
-	Deliveries int         `json:"deliveries" doc:"How many begin again, or would in a dry run."`
-	Forced     int         `json:"forced" doc:"How many of them were done."`
-	Open       int         `json:"open" doc:"How many were left alone because they are pending or processing."`
-	Later      int         `json:"later,omitempty" doc:"How many were left alone because they were done at done_before or later, or since the replay began."`
-	Gone       int         `json:"gone" doc:"How many events cannot be delivered again because their bodies were deleted."`
-	GoneEvents []GoneEvent `json:"gone_events" nullable:"false" doc:"Some of them."`
-	DryRun     bool        `json:"dry_run,omitempty"`
-	Begun      time.Time   `json:"begun,omitzero" doc:"When a request for many was taken, by the clock of this gateway. With that of a dry run as done_before, what was counted is delivered once, however often it is asked for."`
-	Audit      string      `json:"audit,omitempty" doc:"Number in the audit log."`
-	Cursor     string      `json:"cursor,omitempty" doc:"There is more: send the same request with it. Missing: this was all."`
+	Events       int            `json:"events" doc:"How many were looked at."`
+	Deliveries   int            `json:"deliveries" doc:"How many begin again, or would in a dry run."`
+	Forced       int            `json:"forced" doc:"How many of them were done."`
+	Destinations map[string]int `json:"destinations,omitempty" doc:"How many of them each destination gets."`
+	Open         int            `json:"open" doc:"How many were left alone because they are pending or processing."`
+	Later        int            `json:"later,omitempty" doc:"How many were left alone because they were done at done_before or later, or since the replay began."`
+	Gone         int            `json:"gone" doc:"How many events cannot be delivered again because their bodies were deleted."`
+	GoneEvents   []GoneEvent    `json:"gone_events" nullable:"false" doc:"Some of them."`
+	DryRun       bool           `json:"dry_run,omitempty"`
+	Begun        time.Time      `json:"begun,omitzero" doc:"When a request for many was taken, by the clock of this gateway. With that of a dry run as done_before, what was counted is delivered once, however often it is asked for."`
+	Audit        string         `json:"audit,omitempty" doc:"Number in the audit log."`
+	Cursor       string         `json:"cursor,omitempty" doc:"There is more: send the same request with it. Missing: this was all."`
 }
 
 // GoneEvent is an event without a body.
@@ -69,6 +70,7 @@ func (r *ReplayResult) add(piece journal.Replayed) {
 	r.Events += piece.Events
 	r.Deliveries += piece.Deliveries
 	r.Forced += piece.Forced
+	r.deliver(piece.Destinations)
 	r.Open += piece.Open
 	r.Later += piece.Later
 	r.Gone += len(piece.Gone)
@@ -77,6 +79,31 @@ func (r *ReplayResult) add(piece journal.Replayed) {
 	}
 	if piece.Audit != 0 {
 		r.Audit = journal.IDText(piece.Audit)
+	}
+}
+
+func (r *ReplayResult) deliver(to map[string]int) {
+	if r.Destinations == nil && len(to) > 0 {
+		r.Destinations = map[string]int{}
+	}
+	for name, n := range to {
+		r.Destinations[name] += n
+	}
+}
+
+// Join adds what the next request of the same replay came to, with which it goes on.
+func (r *ReplayResult) Join(next *ReplayResult) {
+	r.Events += next.Events
+	r.Deliveries += next.Deliveries
+	r.deliver(next.Destinations)
+	r.Forced += next.Forced
+	r.Open += next.Open
+	r.Later += next.Later
+	r.Gone += next.Gone
+	r.GoneEvents = append(r.GoneEvents, next.GoneEvents...)
+	r.DryRun, r.Cursor, r.Audit = next.DryRun, next.Cursor, cmp.Or(next.Audit, r.Audit)
+	if r.Begun.IsZero() {
+		r.Begun = next.Begun
 	}
 }
 

@@ -108,16 +108,7 @@ func (d *dashboard) replayAll(ctx context.Context, in map[string]any, sum *api.R
 		if err := d.post(ctx, "/replay", in, &piece); err != nil {
 			return err
 		}
-		sum.Events += piece.Events
-		sum.Deliveries += piece.Deliveries
-		sum.Forced += piece.Forced
-		sum.Open += piece.Open
-		sum.Later += piece.Later
-		sum.Gone += piece.Gone
-		sum.DryRun, sum.Cursor, sum.Audit = piece.DryRun, piece.Cursor, cmp.Or(piece.Audit, sum.Audit)
-		if len(sum.GoneEvents) == 0 {
-			sum.GoneEvents = piece.GoneEvents
-		}
+		sum.Join(&piece)
 		if piece.Cursor == "" || time.Now().After(end) {
 			return nil
 		}

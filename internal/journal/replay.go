@@ -135,8 +135,10 @@ type Replayed struct {
 	Events     int // that were looked at
 	Deliveries int // that begin again, or would
 	Forced     int // those of them that were done; what is delivered for the first time is none
-	Open       int // deliveries that were left alone because they are pending or processing
-	Later      int // and because they were done at [Replay.DoneBefore] or later
+	// Destinations are how many of them each destination gets.
+	Destinations map[string]int
+	Open         int // deliveries that were left alone because they are pending or processing
+	Later        int // and because they were done at [Replay.DoneBefore] or later
 	// Looked are these events, by identifier.
 	Looked []Named
 	// Gone are events that would be delivered again if their bodies were still there.
@@ -194,7 +196,7 @@ func (r *Replay) begin(p *Plan, c Candidate, d Delivery, n int) {
 // Plan decides what to do with the candidates, which are sorted by identifier. n is how many deliveries
 // the replay has made due before.
 func (r *Replay) Plan(found []Candidate, n int) *Plan {
-	p := &Plan{}
+	p := &Plan{Replayed: Replayed{Destinations: map[string]int{}}}
 	for _, c := range found {
 		p.Events++
 		p.Looked = append(p.Looked, Named{c.ID, c.Source, c.Key})
@@ -244,6 +246,7 @@ func (r *Replay) plan(p *Plan, c Candidate, n int) {
 				p.Forced++
 			}
 			r.begin(p, c, d, n+len(p.Redrive)+len(p.Create))
+			p.Destinations[d.Destination]++
 		}
 	}
 	if gone {

@@ -46,6 +46,16 @@ func (c *suite) replays(r journal.Replay, want journal.Replayed) {
 	if len(got.Looked) != got.Events || !slices.IsSortedFunc(got.Looked, func(a, b journal.Named) int { return cmp.Compare(a.EventID, b.EventID) }) {
 		c.Errorf("Replay(%+v) looked at %d events, and names %v", r, got.Events, got.Looked)
 	}
+	gets := 0
+	for _, n := range got.Destinations {
+		gets += n
+	}
+	if gets != got.Deliveries {
+		c.Errorf("Replay(%+v): %d deliveries begin again, and destinations get %v", r, got.Deliveries, got.Destinations)
+	}
+	if want.Destinations == nil {
+		got.Destinations = nil
+	}
 	got.Audit, got.Looked = 0, nil
 	c.same("replayed", got, want)
 }
@@ -85,7 +95,8 @@ var replayCases = []testCase{
 	{"a destination chooses deliveries", func(c *suite) {
 		c.fresh(c.entry("evt_1", to("app", "audit")), c.entry("evt_2", to("audit")))
 		c.finishAll(c.take(10), journal.Failed)
-		c.replays(c.asked(journal.Filter{Destination: "app"}), journal.Replayed{Events: 1, Deliveries: 1})
+		c.replays(c.asked(journal.Filter{}, dryRun), journal.Replayed{Events: 2, Deliveries: 3, Destinations: map[string]int{"app": 1, "audit": 2}})
+		c.replays(c.asked(journal.Filter{Destination: "app"}), journal.Replayed{Events: 1, Deliveries: 1, Destinations: map[string]int{"app": 1}})
 		c.states("audit of evt_2: failed", "app of evt_1: pending", "audit of evt_1: failed")
 	}},
 	{"only those of the events that are named", func(c *suite) {
