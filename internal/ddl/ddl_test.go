@@ -108,3 +108,42 @@ func TestVersionsRecordWhoMayRunBesideThem(t *testing.T) {
 		}
 	}
 }
+
+// The page on upgrades says of each version what the database is told: gateways of which versions may go on beside it.
+func TestUpgradesPageSaysWhoMayRunBeside(t *testing.T) {
+	page, err := os.ReadFile("../../docs/upgrades.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v := first + 1; v <= ddl.Version(); v++ {
+		_, text, found := strings.Cut(string(page), fmt.Sprintf("\n**Version %d** ", v))
+		text, _, _ = strings.Cut(text, "\n**")
+		beside := fmt.Sprintf("versions %d to %d", oldest(t, v), v-1)
+		switch v - oldest(t, v) {
+		case 1:
+			beside = fmt.Sprintf("version %d", v-1)
+		case 2:
+			beside = fmt.Sprintf("versions %d and %d", v-2, v-1)
+		}
+		if want := "Gateways of " + beside + " may go on beside it"; !found || !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("docs/upgrades.md does not say %q of version %d: %s", want, v, text)
+		}
+	}
+}
+
+// first is the version that is recorded first with the oldest that may run beside it.
+const first int64 = 12
+
+// oldest returns which version the database is told that a program must know to run beside version v.
+func oldest(t *testing.T, v int64) (n int64) {
+	t.Helper()
+	tables, err := ddl.Named(ddl.Postgres, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, end, _ := strings.Cut(tables.Record(v), "true, ")
+	if _, err := fmt.Sscanf(end, "%d)", &n); err != nil {
+		t.Fatalf("%s: %v", tables.Record(v), err)
+	}
+	return n
+}
