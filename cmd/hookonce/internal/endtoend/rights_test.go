@@ -284,8 +284,8 @@ func relayOnce(ctx context.Context, queue interface {
 	return nil
 }
 
-// sqlDoors are the doors of the SQL functions.
-func sqlDoors(pool *pgxpool.Pool) map[string]door {
+// sqlDoors are the doors of the SQL functions, and of the statements that have an event done again.
+func sqlDoors(pool *pgxpool.Pool, forget []string) map[string]door {
 	calls := func(texts ...string) door {
 		return func(ctx context.Context, key string) error {
 			for _, text := range texts {
@@ -308,6 +308,7 @@ func sqlDoors(pool *pgxpool.Pool) map[string]door {
 		"SQL: `transition`": calls("SELECT hookonce.transition('KEY', '', 'paid')", "SELECT hookonce.transition('KEY', 'paid', 'shipped')"),
 		"SQL: `enqueue`":    calls("SELECT hookonce.enqueue('mail', '{}', 'sql', 'KEY')"),
 		"SQL: `purge`":      calls("SELECT hookonce.purge(now() - interval '1 day', source => 'sql')"),
+		"SQL: what comes before a [forced replay](destinations.md#a-forced-replay) that is to have its effects again": calls(forget...),
 	}
 }
 
@@ -503,7 +504,7 @@ func TestRightsOnPostgres(t *testing.T) {
 	g.hold(listedRights(t), 0,
 		storeDoors[pgx.Tx](pgstore.New(pool, pgstore.WithNotify()), full, beginPgx(pool), beginPgx(admin)),
 		storeDoors[*sql.Tx](sqlstore.New(db, sqlstore.Postgres), sqlstore.New(adminDB, sqlstore.Postgres), beginSQL(db), beginSQL(adminDB)),
-		sqlDoors(pool), commandDoors(u.String(), full, beginPgx(admin)))
+		sqlDoors(pool, forgetting(t)), commandDoors(u.String(), full, beginPgx(admin)))
 }
 
 func beginSQL(db *sql.DB) func(context.Context, func(*sql.Tx) error) error {
@@ -555,4 +556,73 @@ func TestRightsOnMySQL(t *testing.T) {
 	}
 	t.Cleanup(func() { db.Close() })
 	g.hold(listedRights(t), 1, storeDoors[*sql.Tx](sqlstore.New(db, sqlstore.MySQL), full, beginSQL(db), beginSQL(admin)))
+}
+
+// A replay by force has its effects again after the statements of docs/destinations.md, and not before: the claim swallows it, and
+// without the second statement the outbox refuses what is on record.
+func TestForgottenEventHasItsEffectsAgain(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(t.Context(), pgtest.DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	pgtest.Migrate(t, pool, "")
+	store := pgstore.New(pool)
+	forget := forgetting(t)
+	sent := 0 // mails of which the relay had one each time
+	for i, c := range []struct {
+		first []string
+		err   error
+		sent  int
+	}{
+		{sent: 1},
+		{sent: 1},
+		{first: forget[:1], err: hookonce.ErrEffectExists, sent: 1},
+		{first: forget, sent: 2},
+		{sent: 2},
+	} {
+		for _, statement := range c.first {
+			if _, err := pool.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ref := hookonce.Ref{Source: "billing", Key: "evt_1"}
+		_, err := store.Within(t.Context(), hookonce.ClaimRequest{Ref: ref}, func(tx pgx.Tx, _ hookonce.Claim) error {
+			return store.Enqueue(t.Context(), tx, hookonce.Effect{Ref: ref, Name: "mail"})
+		})
+		if !errors.Is(err, c.err) {
+			t.Errorf("delivery %d: %v, want %v", i+1, err, c.err)
+		}
+		queued, err := store.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"mail"}, Limit: 10, Lease: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range queued {
+			sent++
+			if key := hookonce.EffectKey(ref, "mail"); e.IdempotencyKey() != key {
+				t.Errorf("delivery %d: the mail has the key %s, want %s", i+1, e.IdempotencyKey(), key)
+			}
+			if err := store.CompleteEffect(t.Context(), e); err != nil {
+				t.Error(err)
+			}
+		}
+		if sent != c.sent {
+			t.Errorf("after delivery %d: %d mails were sent, want %d", i+1, sent, c.sent)
+		}
+	}
+}
+
+// forgetting returns the statements of docs/destinations.md that have an event done again.
+func forgetting(t *testing.T) (statements []string) {
+	t.Helper()
+	for line := range strings.Lines(commands(t, "destinations.md", "forget an event")) {
+		if !strings.HasPrefix(line, "--") {
+			statements = append(statements, line)
+		}
+	}
+	if len(statements) != 2 {
+		t.Fatalf("docs/destinations.md forgets an event with %q", statements)
+	}
+	return statements
 }
