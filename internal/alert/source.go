@@ -73,7 +73,7 @@ func findSecretRotated(s *overview.Snapshot, o *overview.SourceState, _ float64)
 	}
 	return g, &Alert{Severity: Page, Since: o.FailedSince, Count: failed,
 		Headline: fmt.Sprintf("No request to %s is authentic since %s (%s): its secret was changed at the sender, or something between changes the requests.", o.Name, clock(o.FailedSince), reason),
-		Action:   Action{Label: "Add the new secret, give it to an application that verifies the sender as well, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"}}
+		Action:   Action{Label: "Add the new secret, here and to an application that verifies it, and reload", Place: "sources." + o.Name + ".secrets", Command: "hookonce reload"}}
 }
 
 func findClockOff(s *overview.Snapshot, o *overview.SourceState, _ float64) (gauge, *Alert) {
