@@ -250,10 +250,12 @@ func (h *idempotentLease) borrow(ctx context.Context, c *call) result {
 		return h.settle(asking, held, nil, err)
 	}
 	ctx = &pinContext{Context: ctx, ref: held.Ref, key: c.sent}
-	answer, err := h.run(ctx, held, asked, c)
-	answer, err = h.record(ctx, held, c, answer, err)
+	answer, ran := h.run(ctx, held, asked, c)
+	answer, err = h.record(ctx, held, c, answer, ran)
 	if errors.Is(err, ErrStale) {
-		h.log.WarnContext(ctx, "the claim was taken over while the request was carried out; the handler may have run twice under this key", "source", held.Source, "key", held.Key, "error", err)
+		if !errors.Is(ran, errNotBegun) {
+			h.log.WarnContext(ctx, "the claim was taken over while the request was carried out; the handler may have run twice under this key", "source", held.Source, "key", held.Key, "error", err)
+		}
 		return result{verdict: Busy, problem: inProgress(), err: err}
 	}
 	return h.settle(ctx, held, answer, err)

@@ -37,8 +37,8 @@ if it came, is known to gateways that run. Both are asked of the one that the co
 
 What is on record under another source of the same provider is left alone: the source may have been renamed. If that
 was before this one had any event, nothing is done at all. What was made while gateways had the source observed (mode:
-observe) is left alone as well: it is not on record, and was delivered past them. --really has it sent again or stored
-all the same.
+observe) is left alone as well: it is not on record, and was delivered past them. Of a source that was never compared
+before nobody knows when that was: choose --since after it. --really has it sent again or stored all the same.
 
 With --provider the question is put for a program that uses the library, without a gateway: --store has its claims,
 --source is the name that it claims under, and --token is that of the sender's API. It also lists what arrived and is

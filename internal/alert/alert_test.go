@@ -257,6 +257,8 @@ func TestRules(t *testing.T) {
 		{reconcileLate, Ticket, compared(overview.Compared{Every: 900}, time.Hour+time.Second), compared(overview.Compared{Every: 900}, time.Hour), "not compared", "hookonce reconcile"},
 		{reconcileLate, Ticket, compared(overview.Compared{Every: 900, Ended: ago(5 * time.Hour)}, 24*time.Hour),
 			compared(overview.Compared{Every: 900, Ended: ago(5 * time.Hour), Running: true}, 24*time.Hour), "not compared", "hookonce reconcile"},
+		{reconcileLate, Ticket, compared(overview.Compared{Every: 900, Ended: ago(longRun), Running: true}, 2*longRun), // it is cut off again and again
+			compared(overview.Compared{Every: 900, Ended: ago(longRun - time.Second), Running: true}, 2*longRun), "not compared", "hookonce reconcile"},
 		{reconcileLate, Ticket, compared(overview.Compared{Every: 900, Ended: ago(time.Minute), Error: "the token was refused", Running: true}, time.Hour),
 			compared(overview.Compared{Every: 900, Ended: ago(time.Minute), Running: true}, time.Hour), "the token was refused.", "hookonce reconcile"},
 		{reconcileLate, Ticket, compared(overview.Compared{Every: 900, Ended: ago(time.Minute), Error: "the token was refused"}, time.Hour),

@@ -151,6 +151,7 @@ func findNeverArrived(_ *overview.Snapshot, o *overview.SourceState, at float64)
 const (
 	latePeriods = 3
 	lateGrace   = 15 * time.Minute // a run may take that long
+	longRun     = 24 * time.Hour   // and one that is under way this long: then it is cut off again and again, and nothing comes of it
 )
 
 func findReconcileLate(s *overview.Snapshot, o *overview.SourceState, at float64) (gauge, *Alert) {
@@ -171,7 +172,7 @@ func findReconcileLate(s *overview.Snapshot, o *overview.SourceState, at float64
 	case c.Error != "":
 		g = gaugeOf(max(1, g.share), "failed %s ago", span(s.At.Sub(c.Ended)))
 		a.Since, a.Headline = c.Through, fmt.Sprintf("%s could not be compared with its sender's list: %s. What never arrives is not noticed.", o.Name, strings.TrimSuffix(c.Error, "."))
-	case c.Running: // some lists take hours, and who reads them holds a lease
+	case c.Running && late < longRun: // some lists take hours, and who reads them holds a lease
 		return gaugeOf(min(1, g.share), "it is being compared; the last ended %s ago", span(late)), nil
 	case g.share <= 1:
 		return g, nil

@@ -272,11 +272,15 @@ func (w *wire) callHead(n int) (left time.Duration, who []byte, rest int, err er
 	return time.Duration(numbers[0]) * time.Millisecond, who, n - length, err
 }
 
+// awaits ends the connection if a frame of so many bytes does not come in time, unless the timer is stopped.
+func (w *wire) awaits(n int) *time.Timer {
+	return time.AfterFunc(arrival(n), func() { w.close(fmt.Errorf("a frame of %d bytes does not come", n)) })
+}
+
 // payload reads so many bytes behind a head.
 func (w *wire) payload(n int) ([]byte, error) {
 	if w.in.Buffered() < n {
-		late := time.AfterFunc(arrival(n), func() { w.close(fmt.Errorf("a frame of %d bytes does not come", n)) })
-		defer late.Stop()
+		defer w.awaits(n).Stop()
 	}
 	p := make([]byte, min(n, MaxShared))
 	for at := 0; at < n; {
@@ -297,6 +301,8 @@ func (w *wire) payload(n int) ([]byte, error) {
 
 // pass reads so many bytes behind a head that are not looked at.
 func (w *wire) pass(n int) error {
+	late := w.awaits(n)
+	defer late.Stop()
 	for n > 0 {
 		m, err := w.in.Discard(min(n, readSize))
 		if err != nil {

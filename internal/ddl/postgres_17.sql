@@ -1,6 +1,7 @@
 -- An ordering group is of one source: two of them can give their objects the same names. What is open gets the name that programs
--- of this version give, source/resource, and its groups are looked at once. The tables are locked in the order in which statements
--- use them, and in a mode that row locks do not come beside: whoever holds one would wait for this, and this for him.
+-- of this version give, source/resource, and its groups are looked at once. The tables are locked in a mode that
+-- row locks do not come beside: whoever holds one would wait for this, and this for him. Most statements use them in this order; work
+-- that is taken uses the second first, so that the server may end one of both (40P01), which is tried again.
 {{- if not .Yugabyte}}
 LOCK TABLE {{.}}deliveries, {{.}}lanes IN EXCLUSIVE MODE;
 {{- end}}

@@ -241,13 +241,15 @@ func observedSince(ctx context.Context, store recorder, source string, since tim
 	for before, more := int64(0), err == nil; more; {
 		var page []journal.Audit
 		page, err = store.Audits(ctx, before, auditPage)
-		more = len(page) == auditPage
+		lately := false // something of the page was written since then: gaps are when they are over, by clocks that may differ
 		for _, a := range page {
-			if g, is := parseGap(a.Reason); is && a.Action == journal.ActionReconcile && a.Filter == source && g.why == schedule.Observed {
+			g, is := parseGap(a.Reason)
+			if is && a.Action == journal.ActionReconcile && a.Filter == source && g.why == schedule.Observed && !g.until.Before(since) {
 				gaps = append(gaps, g)
 			}
-			before, more = a.ID, more && a.At.After(since.Add(-journal.MuchAhead)) // it was written when the time was over
+			before, lately = a.ID, lately || a.At.After(since.Add(-journal.MuchAhead))
 		}
+		more = lately && len(page) == auditPage
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for when the source was observed: %w", err)

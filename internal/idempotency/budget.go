@@ -143,12 +143,13 @@ func (b *budget) bucket(now time.Time, one *bucket) *bucket {
 	return one
 }
 
-// give gives n rows back, or takes more of them if it is negative.
+// give gives n rows back, or takes more of them if it is negative: an hour's worth beyond what is left at most, so that one outage
+// of the service does not keep a caller out for days.
 func (b *budget) give(v *visit, n float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, bucket := range v.pays {
-		bucket.left = min(b.perHour, bucket.left+n)
+		bucket.left = min(b.perHour, max(-b.perHour, bucket.left+n))
 	}
 }
 

@@ -307,9 +307,9 @@ func TestLongAnswersOfLaterAttempts(t *testing.T) {
 		c.want(c.ask(stranger, "mallory", fmt.Sprint("k", i), "503"), 503)
 	}
 	for i := range 10 {
-		c.want(c.ask(stranger, "mallory", fmt.Sprint("k", i), "404", 40<<10), 404) // ten rows each, and ten are left
+		c.want(c.ask(stranger, "mallory", fmt.Sprint("k", i), "404", 40<<10), 404) // ten rows each, and ten are left: the debt ends at an hour's worth
 	}
-	c.later(9 * time.Hour / 2)
+	c.later(time.Hour)
 	c.want(c.ask(stranger, "mallory", "new", "404"), 429)
 	c.want(c.ask(stranger, "eve", "new", "404"), 429)
 	c.later(4 * time.Minute)

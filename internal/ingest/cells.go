@@ -70,7 +70,7 @@ func (e *endpoint) acceptIn(ctx context.Context, in *arrival) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		return passed(in, a, counts), nil
+		return e.passed(in, a, counts), nil
 	}
 	return e.acceptDivided(ctx, in, p)
 }
@@ -134,9 +134,9 @@ func accounted(a *cells.Answer, events int) (counts statusCounts, err error) {
 }
 
 // passed is the answer of another cell to a request in the form of ours. One of counts alone is the one that they make here.
-func passed(in *arrival, a *cells.Answer, counts statusCounts) answer {
+func (e *endpoint) passed(in *arrival, a *cells.Answer, counts statusCounts) answer {
 	if a.Status == 0 {
-		return ordinary(in, counts)
+		return e.acknowledge(ordinary(in, counts))
 	}
 	own := answer{status: a.Status, header: a.Header, body: a.Body}
 	if _, ok := own.header["Content-Type"]; !ok {

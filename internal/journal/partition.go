@@ -35,6 +35,8 @@ type Dropped struct {
 	Rows map[Kind]int64
 	// More says that there may be more to do now.
 	More bool
+	// Part says that a partition was looked through in part, so that nothing new is known of whether it can be dropped.
+	Part bool
 	// Busy says that others were in the way of a partition whose time has come.
 	Busy bool
 }

@@ -373,7 +373,7 @@ func TestACancelledWaitIsNoCommit(t *testing.T) {
 		return hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "gateway:a", Key: key}, Lease: time.Hour}
 	}
 	held := map[string]hookonce.Claim{}
-	for _, key := range []string{"completed", "answered", "failed"} {
+	for _, key := range []string{"completed", "answered", "failed", "extended"} {
 		if held[key], err = s.Claim(t.Context(), request(key)); err != nil {
 			t.Fatal(err)
 		}
@@ -383,13 +383,20 @@ func TestACancelledWaitIsNoCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	ways := map[string]func(ctx context.Context) error{
-		"a key is claimed":  func(ctx context.Context) error { _, err := s.Claim(ctx, request("new")); return err },
+		"a key is claimed": func(ctx context.Context) error {
+			c, err := s.Claim(ctx, request("new"))
+			if err == nil && c.Verdict != hookonce.Busy { // until the lease is over: nobody has the claim that was not confirmed
+				err = fmt.Errorf("the verdict is %v", c.Verdict)
+			}
+			return err
+		},
 		"the work was done": func(ctx context.Context) error { _, err := s.Claim(ctx, request(done.Key)); return err },
 		"it is on record":   func(ctx context.Context) error { _, err := s.Lookup(ctx, done); return err },
 		"the work is done":  func(ctx context.Context) error { return s.Complete(ctx, held["completed"]) },
 		"the answer is stored": func(ctx context.Context) error {
 			return s.CompleteWith(ctx, held["answered"], hookonce.Response{Status: 200})
 		},
+		"the lease goes on": func(ctx context.Context) error { _, err := s.Extend(ctx, held["extended"], time.Hour); return err },
 		"the work has failed": func(ctx context.Context) error {
 			return s.Fail(ctx, held["failed"], hookonce.Failure{Err: errors.New("500")})
 		},

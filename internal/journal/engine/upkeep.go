@@ -126,7 +126,9 @@ func (u *upkeep) dropPartitions() {
 		for kind, rows := range d.Rows {
 			u.metrics.purged[kind].add(rows)
 		}
-		u.stuck.Store(err != nil || d.Busy)
+		if err != nil || d.Busy || !d.Part {
+			u.stuck.Store(err != nil || d.Busy)
+		}
 		switch {
 		case d.More:
 			wait = dropRest

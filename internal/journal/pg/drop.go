@@ -71,13 +71,18 @@ func (s *Store) retire(ctx context.Context, kind journal.Kind, p partition, long
 	look := s.lookAt(kind, p, longer)
 	more, busy, err := s.putAside(ctx, kind, p, look)
 	if err != nil || busy || more {
+		d.Part = d.Part || more
 		return more, err
 	}
-	delete(s.looks, kind)
 	if look.moved > 0 {
+		delete(s.looks, kind)
 		return true, nil
 	}
-	if done, err = s.dropPartition(ctx, kind, p); done {
+	done, needed, err := s.dropPartition(ctx, kind, p)
+	if done || needed { // else the next call tries again, and what was looked at stays so
+		delete(s.looks, kind)
+	}
+	if done {
 		d.Rows[kind] += p.rows
 		s.log.InfoContext(ctx, "journal/pg: dropped a partition", "partition", p.name, "rows", p.rows)
 	}
@@ -142,10 +147,10 @@ func (s *Store) move(ctx context.Context, tx pgx.Tx, kind journal.Kind, p partit
 	return int(tag.RowsAffected()), err
 }
 
-// dropPartition drops a partition of which nothing is needed. Nobody can make that wrong meanwhile: what is open is
+// dropPartition drops a partition of which nothing is needed, or reports that something is. Nobody can make that wrong meanwhile: what is open is
 // looked for while nothing can be stored in the partition and no replay runs. The second lock keeps
 // the server's own cleaning away, which would not give way in time.
-func (s *Store) dropPartition(ctx context.Context, kind journal.Kind, p partition) (done bool, err error) {
+func (s *Store) dropPartition(ctx context.Context, kind journal.Kind, p partition) (done, needed bool, err error) {
 	name := s.table(p.name)
 	busy, err := s.upkeep(ctx, func(tx pgx.Tx) error {
 		for _, sql := range []string{
@@ -156,7 +161,6 @@ func (s *Store) dropPartition(ctx context.Context, kind journal.Kind, p partitio
 				return err
 			}
 		}
-		var needed bool
 		if err := tx.QueryRow(ctx, s.in(`SELECT EXISTS (SELECT FROM {{.}}deliveries d WHERE d.event_id >= $1 AND d.event_id < $2
 			AND EXISTS (SELECT FROM `+name+` b WHERE b.event_id = d.event_id))`), p.first, p.end).Scan(&needed); err != nil || needed {
 			return err
@@ -165,5 +169,5 @@ func (s *Store) dropPartition(ctx context.Context, kind journal.Kind, p partitio
 		done = err == nil
 		return err
 	})
-	return done && !busy && err == nil, err
+	return done && !busy && err == nil, needed, err
 }

@@ -87,8 +87,8 @@ func TestDropLooksAgain(t *testing.T) {
 	if _, err := s.Accept(t.Context(), []*journal.Record{late}, now, now); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := s.dropPartition(t.Context(), journal.KindBodies, all[0]); err != nil || done {
-		t.Errorf("dropPartition = %v, %v", done, err)
+	if done, needed, err := s.dropPartition(t.Context(), journal.KindBodies, all[0]); err != nil || done || !needed {
+		t.Errorf("dropPartition = %v, %v, %v", done, needed, err)
 	}
 	if work, err := s.Take(t.Context(), now, now, journal.Wanted{Deliveries: 1}); err != nil || len(work) != 1 || string(work[0].Body) != "x" {
 		t.Errorf("Take = %v, %v", work, err)
@@ -185,7 +185,7 @@ func TestDropKeepsStoresOut(t *testing.T) {
 		if err != nil || len(all) != 4 {
 			t.Fatalf("%d partitions, %v", len(all), err)
 		}
-		if done, err := s.dropPartition(t.Context(), journal.KindBodies, all[0]); done || err != nil {
+		if done, _, err := s.dropPartition(t.Context(), journal.KindBodies, all[0]); done || err != nil {
 			t.Fatalf("dropPartition = %v, %v", done, err)
 		}
 		select {

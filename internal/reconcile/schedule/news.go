@@ -48,11 +48,25 @@ func idOf(m *reconcile.Missing) string {
 	return m.Key
 }
 
+// unnamed is under what it is kept since when events are tried that reports do not name.
+const unnamed = ""
+
 // givenUp reports whether an event has been tried for so long that nobody waits for it any more. It goes by the first try and not by
 // when the event was made: after a long outage the first run would give up what fails in a bad moment. Another process begins anew.
-func (n *News) givenUp(m *reconcile.Missing) bool {
-	t, is := n.tried[idOf(m)]
+func (n *News) givenUp(id string) bool {
+	t, is := n.tried[id]
 	return is && time.Since(t.since) >= insist
+}
+
+// openUnnamed counts the events that are looked at again and that the report does not name.
+func openUnnamed(r *reconcile.Report) int {
+	open := r.Failed + r.Redelivered + r.Elsewhere
+	for m := range listed(r) {
+		if isOpen(m.Outcome) {
+			open--
+		}
+	}
+	return open
 }
 
 // listed are the events that a report names, with a key and without.
@@ -109,6 +123,12 @@ func (s *Schedule) news(src *Source, mark journal.Mark, r *reconcile.Report, err
 			found.Stored++
 		case reconcile.Failed:
 			found.Failed++
+		}
+	}
+	if openUnnamed(r) > 0 {
+		now[unnamed] = tried{reconcile.Failed, time.Now()}
+		if was, again := before[unnamed]; again {
+			now[unnamed] = was
 		}
 	}
 	// Of those beyond what a report names only the numbers are known.

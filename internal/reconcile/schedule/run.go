@@ -294,24 +294,25 @@ func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
 }
 
 // settled is the time before which all was compared, and done what had to be: an event that could not be recovered, or that the
-// sender was asked for, is looked at again until it is on record or was tried for [insist], which is what givenUp tells.
-func settled(r *reconcile.Report, givenUp func(*reconcile.Missing) bool) time.Time {
-	open, through := r.Failed+r.Redelivered+r.Elsewhere, r.Settled
-	for m := range listed(r) {
-		if !isOpen(m.Outcome) {
-			continue
+// sender was asked for, is looked at again until it is on record or was tried for [insist], which is what givenUp tells. Processes
+// that never live for so long do not keep a mark for ever: what is older than [oldest] counts as tried.
+func settled(r *reconcile.Report, givenUp func(id string) bool) time.Time {
+	through, last := r.Settled, r.Settled.Add(-oldest)
+	open := func(id string, made time.Time) {
+		if made.Before(last) {
+			made = last
 		}
-		open--
-		if !m.Time.IsZero() && m.Time.Before(through) && !givenUp(m) {
-			through = m.Time
+		if made.Before(through) && !givenUp(id) {
+			through = made
 		}
 	}
-	if open > 0 { // and the report does not have them: nobody knows since when they are tried
-		since := r.Since
-		if last := r.Settled.Add(-insist); since.Before(last) {
-			since = last
+	for m := range listed(r) {
+		if isOpen(m.Outcome) && !m.Time.IsZero() {
+			open(idOf(m), m.Time)
 		}
-		through = earlier(through, since)
+	}
+	if openUnnamed(r) > 0 {
+		open(unnamed, r.Since)
 	}
 	return through
 }

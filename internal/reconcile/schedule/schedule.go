@@ -24,14 +24,15 @@ import (
 
 // Times that nobody has to choose.
 const (
-	lookEvery = time.Second      // between two looks for sources that are due
-	leaseTime = time.Minute      // after which another process goes on, if this one is gone
-	askTime   = 5 * time.Second  // for one word with the store
-	overlap   = 10 * time.Minute // that is read again, because lists show some events late
-	tryAgain  = time.Minute      // after a failure, at least
-	ahead     = time.Minute      // that a sender's clock may be, so that its list has what was made before some event as made after it
-	insist    = 24 * time.Hour   // for so long what could not be recovered, or was asked for and has not come, is tried again
-	maxLines  = 20               // events of one run that the log names
+	lookEvery = time.Second        // between two looks for sources that are due
+	leaseTime = time.Minute        // after which another process goes on, if this one is gone
+	askTime   = 5 * time.Second    // for one word with the store
+	overlap   = 10 * time.Minute   // that is read again, because lists show some events late
+	tryAgain  = time.Minute        // after a failure, at least
+	ahead     = time.Minute        // that a sender's clock may be, so that its list has what was made before some event as made after it
+	insist    = 24 * time.Hour     // for so long what could not be recovered, or was asked for and has not come, is tried again
+	oldest    = 7 * 24 * time.Hour // and no longer than until it is as old as this
+	maxLines  = 20                 // events of one run that the log names
 
 	unsaidWindow = 30 * 24 * time.Hour // for which what is missing is remembered, where neither the sender nor the journal forgets
 )

@@ -919,7 +919,8 @@ func TestSettled(t *testing.T) {
 	}
 	old := failed(ago(90 * time.Minute))
 	old.Key = "evt_old"
-	news := News{tried: told{"evt_old": {reconcile.Failed, time.Now().Add(-insist)}, "evt_new": {reconcile.Failed, time.Now().Add(-insist + time.Hour)}}}
+	dayAgo := tried{reconcile.Failed, time.Now().Add(-insist)}
+	news := News{tried: told{"evt_old": dayAgo, "evt_new": {reconcile.Failed, time.Now().Add(-insist + time.Hour)}}}
 	for name, c := range map[string]struct {
 		report reconcile.Report
 		want   time.Duration // ago
@@ -933,7 +934,9 @@ func TestSettled(t *testing.T) {
 		"without a time":            {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(time.Time{})}}, lag},
 		"without a key":             {reconcile.Report{Failed: 1, Undelivered: []reconcile.Missing{failed(ago(2 * time.Hour))}}, 2 * time.Hour},
 		"not named":                 {reconcile.Report{Failed: 2, Events: []reconcile.Missing{failed(ago(time.Hour))}}, 3 * time.Hour},
-		"not named after an outage": {reconcile.Report{Failed: 1, Since: ago(72 * time.Hour)}, insist + lag},
+		"not named after an outage": {reconcile.Report{Failed: 1, Since: ago(72 * time.Hour)}, 72 * time.Hour},
+		"one that is too old":       {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(oldest + 2*lag))}}, oldest + lag},
+		"too old and not named":     {reconcile.Report{Failed: 1, Since: ago(2 * oldest)}, oldest + lag},
 		"younger than the lag":      {reconcile.Report{Redelivered: 1, Undelivered: []reconcile.Missing{{Outcome: reconcile.Redelivered, Time: now}}}, lag},
 	} {
 		if c.report.Settled = ago(lag); c.report.Since.IsZero() {
@@ -943,6 +946,25 @@ func TestSettled(t *testing.T) {
 			t.Errorf("%s: all is settled until %v, want %v", name, got, ago(c.want))
 		}
 	}
+	news.tried[unnamed] = dayAgo
+	if got := settled(&reconcile.Report{Failed: 1, Since: ago(3 * time.Hour), Settled: ago(lag)}, news.givenUp); !got.Equal(ago(lag)) {
+		t.Errorf("not named for a day: all is settled until %v", got)
+	}
+}
+
+// Since when events are tried that reports do not name is kept from run to run, as long as there are some.
+func TestSinceWhenUnnamedAreTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, src := New(Options{}), &Source{Name: "billing"}
+		run := func(failed int, err error) bool {
+			time.Sleep(insist)
+			found := s.news(src, journal.Mark{}, &reconcile.Report{Failed: failed}, err)
+			return found.givenUp(unnamed)
+		}
+		if run(1, nil) || !run(1, nil) || !run(0, errors.New("cut off")) || !run(1, nil) || run(0, nil) || run(1, nil) {
+			t.Error("they are given up too soon, too late, or go by those of long ago")
+		}
+	})
 }
 
 // What the report does not name of those that the sender was asked for is under way while the mark waits for it, and counted then.
