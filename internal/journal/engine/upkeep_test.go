@@ -286,8 +286,8 @@ type partitions struct {
 	drops     int      // that there are to do
 	ensureErr error
 	busy      bool // others are in the way
-	parts     bool // and before each such call one looks at a part
-	part      bool
+	parts     int  // and before each such call so many look at a part
+	part      int
 	began     time.Time
 }
 
@@ -307,9 +307,10 @@ func (p *partitions) DropPartitions(context.Context, time.Time, *journal.Retenti
 	defer p.Unlock()
 	p.called("drop")
 	if p.drops--; p.drops < 0 {
-		if p.part = p.parts && !p.part; p.part {
+		if p.part++; p.part <= p.parts {
 			return journal.Dropped{More: true, Part: true}, nil
 		}
+		p.part = 0
 		return journal.Dropped{Busy: p.busy}, nil
 	}
 	return journal.Dropped{Rows: map[journal.Kind]int64{journal.KindBodies: 1000}, More: true}, nil
@@ -364,7 +365,7 @@ func TestPartitions_clean(t *testing.T) {
 			}
 		},
 		"others are in the way":                     func(p *partitions, on bool) { p.busy = on },
-		"others are in the way, after another look": func(p *partitions, on bool) { p.busy, p.parts = on, on },
+		"others are in the way, after another look": func(p *partitions, on bool) { p.busy, p.parts = on, map[bool]int{true: 100}[on] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
