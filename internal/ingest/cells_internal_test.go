@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/cells"
 )
 
@@ -20,6 +21,16 @@ func TestAnswersAccountForEveryEvent(t *testing.T) {
 	} {
 		if _, err := accounted(&cells.Answer{Counts: counts}, 2); !errors.Is(err, want) {
 			t.Errorf("two events are answered %q: %v, want %v", counts, err, want)
+		}
+	}
+}
+
+// A sender that needs an answer of its own gets that one also for counts of another cell, which may know no better.
+func TestCountsAreAnsweredAsTheSenderNeedsIt(t *testing.T) {
+	in := &arrival{delivery: &hookonce.Verified{Events: []hookonce.Event{{Key: "evt_1"}}}}
+	for name, e := range map[string]*endpoint{"evt_1": {}, "[OK]": {required: required(hookonce.Answer{Body: []byte("[OK]")})}} {
+		if got := e.passed(in, &cells.Answer{}, statusCounts{accepted: 1}); got.status != http.StatusOK || !strings.Contains(string(got.body), name) {
+			t.Errorf("answered %d %s, want %s", got.status, got.body, name)
 		}
 	}
 }
