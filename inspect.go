@@ -25,7 +25,7 @@ type Inspector interface {
 
 	// CountClaims counts the claims that are not done, by source and state. It looks at no more than limit of them, those
 	// that were changed longest ago first where the database has them in this order, and besides at no more than limit of
-	// those whose lease ran out, which are not to be missing behind others: if so many were counted in all, there may be more.
+	// those that were changed last, among which are leases that ran out lately: if so many were counted in all, there may be more.
 	CountClaims(ctx context.Context, limit int) ([]ClaimCount, error)
 
 	// ListEffects lists effects of the outbox, without their payloads.

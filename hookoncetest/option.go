@@ -29,11 +29,12 @@ type settings struct {
 	object    string
 	body      func(spec.Sample) []byte
 	now       func() time.Time
+	moments   *moments
 }
 
 func newSettings(t testing.TB, opts []Option) settings {
 	t.Helper()
-	s := settings{copies: DefaultCopies, attempts: DefaultAttempts, perObject: DefaultPerObject, now: time.Now}
+	s := settings{copies: DefaultCopies, attempts: DefaultAttempts, perObject: DefaultPerObject, now: time.Now, moments: &moments{taken: map[moment]bool{}}}
 	for _, o := range opts {
 		o(&s)
 	}

@@ -48,16 +48,38 @@ func Deliver(t testing.TB, h http.Handler, p Signer, id string, opts ...Option) 
 	return w.Result()
 }
 
-// age is how long ago the delivery with that number was signed. As a sender signs each attempt anew, no two of a second have
-// one signature: the time goes back from now by a second for each, but no further than any handler allows.
-func age(s spec.Spec, attempt int64) time.Duration {
-	room := time.Minute
-	for _, v := range s.Verify {
+// moment returns when a delivery of an event is signed. As a sender signs each attempt anew, no two of one second have one
+// signature: it is the latest second in which none was signed, but none longer ago than any handler allows.
+func (s *settings) moment(sender spec.Spec, of spec.Sample) time.Time {
+	now, room := s.now(), time.Minute
+	if of.Attempt == 0 {
+		return now
+	}
+	for _, v := range sender.Verify {
 		if v.Time != nil && v.Time.Past > 0 {
 			room = min(room, v.Time.Past/2)
 		}
 	}
-	return time.Duration(max(attempt-1, 0)) * time.Second % max(room, 1)
+	s.moments.Lock()
+	defer s.moments.Unlock()
+	for at := now; now.Sub(at) < room; at = at.Add(-time.Second) {
+		if second := (moment{of.ID, at.Unix()}); !s.moments.taken[second] {
+			s.moments.taken[second] = true
+			return at
+		}
+	}
+	return now
+}
+
+// moments are the seconds in which deliveries of events were signed.
+type moments struct {
+	sync.Mutex
+	taken map[moment]bool
+}
+
+type moment struct {
+	event  string
+	second int64
 }
 
 // sign returns a delivery, signed now or before, of an event, which gets the type that was asked for. It returns what
@@ -69,7 +91,7 @@ func (s *settings) sign(p Signer, of spec.Sample) (*http.Request, *hookonce.Even
 	if s.body != nil {
 		body = s.body(of)
 	}
-	signed := &hookonce.Request{Method: http.MethodPost, URL: cmp.Or(s.url, DefaultURL+p.Profile().Name), Header: header, Body: body, Now: s.now().Add(-age(p.Spec(), of.Attempt))}
+	signed := &hookonce.Request{Method: http.MethodPost, URL: cmp.Or(s.url, DefaultURL+p.Profile().Name), Header: header, Body: body, Now: s.moment(p.Spec(), of)}
 	if err := p.Sign(signed); err != nil {
 		return nil, nil, err
 	}

@@ -135,11 +135,9 @@ func (r *run) loop(ctx context.Context) error {
 // take takes effects of these names, up to the limit, begins them, and returns how many there were.
 // It is not interrupted: what is taken is begun.
 func (r *run) take(names []string, limit int) (int, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.attempts), storeTimeout)
-	defer cancel()
 	suspects, release := suspects()
 	asked := time.Now()
-	batch, err := r.inTurn(ctx, hookonce.TakeRequest{Names: names, Limit: limit, Suspects: suspects, Lease: r.lease})
+	batch, err := r.inTurn(context.WithoutCancel(r.attempts), hookonce.TakeRequest{Names: names, Limit: limit, Suspects: suspects, Lease: r.lease})
 	if err != nil {
 		r.lost.add(r.now())
 	}
@@ -166,6 +164,8 @@ func (r *run) take(names []string, limit int) (int, error) {
 // next one of another name. Where there are no suspects it asks once.
 func (r *run) inTurn(ctx context.Context, req hookonce.TakeRequest) (batch []hookonce.QueuedEffect, err error) {
 	ask := func(req hookonce.TakeRequest) (found bool, err error) {
+		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
 		more, err := r.queue.TakeEffects(ctx, req)
 		batch = append(batch, more...)
 		i := slices.IndexFunc(more, suspicious)
@@ -178,13 +178,14 @@ func (r *run) inTurn(ctx context.Context, req hookonce.TakeRequest) (batch []hoo
 		next := req
 		next.Names = slices.DeleteFunc(slices.Clone(req.Names), func(name string) bool { return r.turns[name] })
 		found, err := ask(next)
+		switch {
+		case found:
+			req.Suspects = 0
+		case err == nil: // the next look is for all names again, also if this one leaves no place for them
+			clear(r.turns)
+		}
 		if req.Limit -= len(batch); err != nil || req.Limit == 0 {
 			return batch, err
-		}
-		if found {
-			req.Suspects = 0
-		} else {
-			clear(r.turns)
 		}
 	}
 	_, err = ask(req)

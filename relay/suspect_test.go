@@ -138,6 +138,35 @@ func TestSuspectsTakeTurnsByName(t *testing.T) {
 	}
 }
 
+// A name whose suspect had its turn is not left out for as long as another one has work for all places.
+func TestATurnLeavesNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, done := memstore.New(), new(journal)
+		enqueue(t, store, "suspect")
+		dies(t, store, 1)
+		handlers := map[string]relay.Handler{
+			"mail": func(_ context.Context, e hookonce.QueuedEffect) error {
+				done.write("%s", e.Step)
+				return nil
+			},
+			"crm": func(context.Context, hookonce.QueuedEffect) error { // there is always another one
+				time.Sleep(time.Second)
+				add(t, store, hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: time.Now().String()}, Name: "crm"})
+				return nil
+			},
+		}
+		stop := run(relay.New(store, handlers, relay.WithConcurrency(1), relay.WithLogger(slog.New(slog.DiscardHandler))))
+		pass(time.Second)
+		done.want(t, "suspect")
+		add(t, store, hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "first"}, Name: "crm"})
+		pass(time.Minute)
+		enqueue(t, store, "fresh")
+		pass(time.Minute)
+		done.want(t, "suspect", "fresh")
+		stopped(t, stop)
+	})
+}
+
 // asked counts how often effects are asked for.
 type asked struct {
 	*memstore.Store

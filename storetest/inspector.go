@@ -234,8 +234,8 @@ func inspectClaimCounts[Tx any](t *testing.T, f *txFixture[Tx]) {
 		for _, c := range counts {
 			n, lapsed = n+c.N, lapsed+c.Lapsed
 		}
-		if want := min(limit, 2); lapsed != want || n < limit || n > limit+want {
-			t.Errorf("of %d at most, %d that lapsed were counted, want %d, and %d in all: %+v", limit, lapsed, want, n, counts)
+		if lapsed < 1 || lapsed > 2 || n < limit || n > 2*limit {
+			t.Errorf("of %d at most, %d that lapsed were counted, and %d in all: %+v", limit, lapsed, n, counts)
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/dashboard"
 	"github.com/hookonce/hookonce/internal/dashboard/dashboardtest"
+	"github.com/hookonce/hookonce/internal/dashboard/frame"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -386,6 +387,33 @@ func TestReplayFormIsSentTwice(t *testing.T) {
 		if c.soFar != "" && made.FindStringSubmatch(text) == nil {
 			t.Errorf("%s: the form that goes on has forgotten when it began", name)
 		}
+	}
+}
+
+// A form that cannot be read, as one that is too long, asks for nothing: without its fields it would be about all events. What a
+// replay that goes on carries is as long however many bodies are gone.
+func TestReplayFormThatCannotBeRead(t *testing.T) {
+	for _, path := range []string{"/replay", "/events/924305118331207681/replay"} {
+		a := &dashboardtest.API{World: dashboardtest.Trouble}
+		form := url.Values{"step": {"do"}, "reason": {"mended"}, "source": {"billing"}, "so_far": {strings.Repeat("x", frame.MaxForm)}}
+		if w := serve(dashboardtest.Dashboard(a), request("POST", path, form)); w.Code != http.StatusBadRequest || len(a.Calls()) != 0 {
+			t.Errorf("%s is answered %d after %q", path, w.Code, a.Calls())
+		}
+	}
+	part := api.ReplayResult{Events: 500, Cursor: "x", Gone: 1, GoneEvents: []api.GoneEvent{{ID: "924305118331207681", Source: "billing", Key: "evt_gone"}}}
+	d := dashboard.New(dashboard.Options{
+		API: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if part.Events == 0 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			_ = json.NewEncoder(w).Encode(part)
+			part = api.ReplayResult{}
+		}),
+		Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
+	})
+	text := serve(d, request("POST", "/replay", url.Values{"source": {"billing"}})).Body.String()
+	if !strings.Contains(text, `name="so_far" value="{&#34;events&#34;:500`) || strings.Contains(text, "evt_gone") {
+		t.Errorf("the form that goes on: %s", text)
 	}
 }
 

@@ -39,15 +39,20 @@ type replayView struct {
 // Counted reports whether nothing was done but counting.
 func (v *replayView) Counted() bool { return v.Result.DryRun }
 
-// SoFar is what the form that goes on carries of what it came to up to here.
+// SoFar is what the form that goes on carries of what it came to up to here: the numbers, because names of all parts are more than
+// a form may have.
 func (v *replayView) SoFar() (string, error) {
-	text, err := json.Marshal(v.Result)
+	sum := v.Result
+	sum.GoneEvents = nil
+	text, err := json.Marshal(sum)
 	return string(text), err
 }
 
-// readReplay takes a replay from a form.
-func (d *dashboard) readReplay(r *http.Request) *replayView {
-	_ = r.ParseForm() // what cannot be read is missing, and the API says so
+// readReplay takes a replay from a form. One that cannot be read is none: without its fields it would be of all events.
+func (d *dashboard) readReplay(r *http.Request) (*replayView, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, refusal(http.StatusBadRequest, "the form could not be read, and nothing was done: "+err.Error())
+	}
 	force, _ := strconv.ParseBool(r.PostForm.Get("force"))
 	made, err := time.Parse(time.RFC3339Nano, r.PostForm.Get("made"))
 	if err != nil && counts(r) {
@@ -56,7 +61,7 @@ func (d *dashboard) readReplay(r *http.Request) *replayView {
 	return &replayView{
 		Made: made, Filter: readFilter(r.PostForm, d.opt.Now()), Reason: strings.TrimSpace(r.PostForm.Get("reason")), Rate: strings.TrimSpace(r.PostForm.Get("rate")),
 		Force: force, Destination: r.PostForm.Get("destination"),
-	}
+	}, nil
 }
 
 // counts reports whether a form asks for the number alone. One that does not say "do" does nothing.
@@ -66,20 +71,26 @@ func counts(r *http.Request) bool { return r.PostForm.Get("step") != "do" }
 const counting = "counting"
 
 func (d *dashboard) replayEvent(r *http.Request) (*page, error) {
-	v := d.readReplay(r)
+	v, err := d.readReplay(r)
+	if err != nil {
+		return nil, err
+	}
 	v.ID, v.Filter = r.PathValue("id"), nil
 	dry := counts(r)
 	in := api.ReplayOne{Destination: v.Destination, Force: v.Force, DoneBefore: v.Made, Reason: v.Reason, DryRun: dry}
 	if dry {
 		in.Reason = cmp.Or(in.Reason, counting)
 	}
-	err := d.post(r.Context(), "/events/"+segment(v.ID)+"/replay", in, &v.Result)
+	err = d.post(r.Context(), "/events/"+segment(v.ID)+"/replay", in, &v.Result)
 	return d.replayed(r, v, dry, err, "hookonce events replay "+v.ID+flags(v))
 }
 
 // replayMany replays all that a filter chooses, however many requests that takes.
 func (d *dashboard) replayMany(r *http.Request) (*page, error) {
-	v := d.readReplay(r)
+	v, err := d.readReplay(r)
+	if err != nil {
+		return nil, err
+	}
 	dry := counts(r)
 	rate, err := strconv.ParseFloat(cmp.Or(v.Rate, "0"), 64)
 	if err != nil {

@@ -143,8 +143,8 @@ func (b *budget) bucket(now time.Time, one *bucket) *bucket {
 	return one
 }
 
-// give gives n rows back, or takes more of them if it is negative: an hour's worth beyond what is left at most, so that one outage
-// of the service does not keep a caller out for days.
+// give gives n rows back, or takes more of them if it is negative. A debt is an hour's worth at most, so that one outage of the
+// service does not keep a caller out for days; what is spent beyond that is free.
 func (b *budget) give(v *visit, n float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -157,24 +157,30 @@ func latest(claims []hookonce.Claim, limit int) []hookonce.Claim {
 	return claims[:min(limit, len(claims))]
 }
 
-// CountClaims implements [hookonce.Inspector]. What lapsed is asked for apart: where much is dead for long, the count of all does
-// not come to what is processing now, and it is what somebody has to know of first.
+// CountClaims implements [hookonce.Inspector]. Where much is dead for long, the oldest do not come to what is processing now, and
+// that a lease ran out is what somebody has to know of first: so the newest are counted as well, for that.
 func (t *Tables) CountClaims(ctx context.Context, limit int) (counts []hookonce.ClaimCount, err error) {
-	chosen := "state <> 'done' ORDER BY updated_at" // which an index has
-	if t.tables.Dialect == ddl.MySQL {
-		chosen = "state IN ('processing', 'failed', 'dead')" // state by state
+	oldest, newest := "state <> 'done' ORDER BY updated_at", "state <> 'done' ORDER BY updated_at DESC" // which an index has
+	if t.tables.Dialect == ddl.MySQL {                                                                  // whose index goes state by state
+		oldest, newest = "state IN ('processing', 'failed', 'dead')", "state = 'processing' ORDER BY updated_at DESC"
 	}
-	if counts, err = t.countClaims(ctx, chosen+" LIMIT @1", max(limit, 0)); err != nil {
+	if counts, err = t.countClaims(ctx, oldest, limit); err != nil {
 		return nil, err
 	}
-	lapsed, err := t.countClaims(ctx, "state = 'processing' AND state <> 'done' AND lease_until < @2 LIMIT @1", max(limit, 0), t.time(t.now()))
-	for _, l := range lapsed {
+	late, err := t.countClaims(ctx, newest, limit)
+	for _, l := range late {
+		if l.Lapsed == 0 {
+			continue
+		}
 		i, counted := slices.BinarySearchFunc(counts, l, bySourceAndState)
 		if !counted {
 			counts = slices.Insert(counts, i, l)
+			continue
 		}
-		c := &counts[i]
-		c.N, c.Lapsed = max(c.N, l.N), l.N
+		c := &counts[i] // of the same claims, or of others
+		held := max(c.N-c.Lapsed, l.N-l.Lapsed)
+		c.Lapsed = max(c.Lapsed, l.Lapsed)
+		c.N = held + c.Lapsed
 		if l.Oldest.Before(c.Oldest) {
 			c.Oldest = l.Oldest
 		}
@@ -182,12 +188,13 @@ func (t *Tables) CountClaims(ctx context.Context, limit int) (counts []hookonce.
 	return counts, err
 }
 
-// countClaims counts the chosen claims by source and state, in the order of both.
-func (t *Tables) countClaims(ctx context.Context, chosen string, args ...any) (counts []hookonce.ClaimCount, err error) {
-	text := `SELECT source, state, count(*), min(updated_at) FROM (SELECT source, state, updated_at FROM {}claims WHERE ` + chosen + `) AS counted GROUP BY source, state`
-	err = t.each(ctx, text, args, func(scan func(...any) error) error {
+// countClaims counts the first of the chosen claims by source and state, in the order of both.
+func (t *Tables) countClaims(ctx context.Context, chosen string, limit int) (counts []hookonce.ClaimCount, err error) {
+	text := `SELECT source, state, count(*), sum(CASE WHEN state = 'processing' AND lease_until < @1 THEN 1 ELSE 0 END), min(updated_at)
+		FROM (SELECT source, state, lease_until, updated_at FROM {}claims WHERE ` + chosen + ` LIMIT @2) AS counted GROUP BY source, state`
+	err = t.each(ctx, text, []any{t.time(t.now()), max(limit, 0)}, func(scan func(...any) error) error {
 		var c hookonce.ClaimCount
-		err := scan(&c.Source, &c.State, &c.N, stamp{&c.Oldest})
+		err := scan(&c.Source, &c.State, &c.N, &c.Lapsed, stamp{&c.Oldest})
 		counts = append(counts, c)
 		return err
 	})

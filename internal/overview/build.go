@@ -451,7 +451,11 @@ func (v *Overview) keepBacklogs() {
 			of[c.Destination] += c.Count
 		}
 	}
-	v.backlogs = append(v.backlogs, backlogSample{read, of})
+	paused := map[string]bool{}
+	for i := range v.joined.Destinations {
+		paused[v.joined.Destinations[i].Name] = v.joined.Destinations[i].Pause != nil
+	}
+	v.backlogs = append(v.backlogs, backlogSample{read, of, paused})
 }
 
 // drainsIn returns when a backlog is gone, as [DestinationState.DrainsIn]. It goes by how the backlog itself changed: what was
@@ -462,10 +466,17 @@ func (v *Overview) drainsIn(d *DestinationState) *float64 {
 		return nil
 	case !d.Configured, d.Pause != nil:
 		return new(0.0)
-	case len(v.backlogs) == 0:
+	}
+	seen := v.backlogs
+	for i, b := range v.backlogs {
+		if b.paused[d.Name] { // which says nothing of afterwards
+			seen = v.backlogs[i+1:]
+		}
+	}
+	if len(seen) == 0 {
 		return nil
 	}
-	was, is := v.backlogs[0], v.backlogs[len(v.backlogs)-1]
+	was, is := seen[0], seen[len(seen)-1]
 	seconds, gone := is.at.Sub(was.at).Seconds(), was.of[d.Name]-is.of[d.Name]
 	switch {
 	case seconds < drainLeast.Seconds():

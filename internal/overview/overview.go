@@ -136,10 +136,11 @@ type commitSample struct {
 	Upkeep
 }
 
-// backlogSample is how many deliveries were open and not dead, by destination.
+// backlogSample is how many deliveries were open and not dead, by destination, and which were paused.
 type backlogSample struct {
-	at time.Time
-	of map[string]int64
+	at     time.Time
+	of     map[string]int64
+	paused map[string]bool
 }
 
 // part is what a question was answered last.

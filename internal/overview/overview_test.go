@@ -692,6 +692,7 @@ func TestDrains(t *testing.T) {
 		"looked at for half a minute": {configured, []read{{30 * time.Second, 60}, {0, 50}}, new(150.0)},
 		"the clock went back":         {configured, []read{{-time.Hour, 10}, {time.Minute, 80}, {0, 50}}, new(100.0)},
 		"paused":                      {fleet.Destination{Name: "ledger", Configured: true, Pause: &fleet.Pause{At: now}}, []read{{5 * time.Minute, 400}, {0, 100}}, never},
+		"paused until lately":         {configured, []read{{4 * time.Minute, 100}, {2 * time.Minute, 400}, {0, 100}}, new(40.0)},
 		"not configured":              {fleet.Destination{Name: "ledger"}, []read{{5 * time.Minute, 400}, {0, 100}}, never},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -699,12 +700,15 @@ func TestDrains(t *testing.T) {
 			defer v.Close()
 			v.minutes.value = []tally.Point{{Minute: now.Add(-2 * time.Minute), Source: "orders", Destination: "ledger", What: tally.Done, N: 150}}
 			var s *Snapshot
-			for _, r := range c.reads {
-				at := now.Add(-r.ago)
+			for i, r := range c.reads {
+				at, d := now.Add(-r.ago), c.d
+				if name == "paused until lately" && i == 0 {
+					d.Pause = &fleet.Pause{At: at}
+				}
 				v.open.value = []journal.OpenCount{{Destination: "ledger", State: journal.Dead, Count: 7 + r.backlog, Oldest: at}, {Destination: "ledger", State: journal.Failed, Count: r.backlog / 2, Oldest: at},
 					{Destination: "ledger", State: journal.Pending, Count: r.backlog - r.backlog/2, Oldest: at}, {Destination: "renamed " + r.ago.String(), State: journal.Pending, Count: 1, Oldest: at}}
 				v.open.read = at
-				v.joined = fleet.DestinationList{Destinations: []fleet.Destination{c.d}}.WithOpen(v.open.value)
+				v.joined = fleet.DestinationList{Destinations: []fleet.Destination{d}}.WithOpen(v.open.value)
 				s = v.draw(at)
 				s = v.draw(at.Add(time.Second)) // of the same count
 			}

@@ -36,7 +36,7 @@ func (s *Store) DropPartitions(ctx context.Context, now time.Time, keep *journal
 		if keep.Of(kind) == 0 || len(all) == 0 || all[0].end > journal.FirstID(now.Add(-keep.Of(kind))) {
 			continue
 		}
-		done, err := s.retire(ctx, kind, all[0], keep.Longer(kind), &d)
+		done, err := s.retire(ctx, kind, all[0], keep.Longer(kind), now, &d)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("journal/pg: dropping the partition %s: %w", all[0].name, err))
 			continue
@@ -53,12 +53,17 @@ type aside struct {
 	longer    []string
 	after     int64 // what it has seen
 	moved     int   // rows, that it has put aside
+	ended     time.Time
 }
 
+// lookLasts is for how long a look that has ended counts while others are in the way of dropping the partition: attempts may be made
+// meanwhile at events of sources that keep them for longer.
+const lookLasts = time.Hour
+
 // lookAt returns the look at a partition that is under way, or a new one.
-func (s *Store) lookAt(kind journal.Kind, p partition, longer []string) *aside {
+func (s *Store) lookAt(kind journal.Kind, p partition, longer []string, now time.Time) *aside {
 	look := s.looks[kind]
-	if look == nil || look.partition != p.name || !slices.Equal(look.longer, longer) {
+	if look == nil || !look.ended.IsZero() && now.Sub(look.ended).Abs() > lookLasts || look.partition != p.name || !slices.Equal(look.longer, longer) {
 		look = &aside{partition: p.name, longer: longer, after: p.first - 1}
 		s.looks[kind] = look
 	}
@@ -67,12 +72,15 @@ func (s *Store) lookAt(kind journal.Kind, p partition, longer []string) *aside {
 
 // retire puts aside what is needed of a partition, or drops it if that is nothing. It reports whether it came to
 // that, or to a part of it: false means that others are in the way.
-func (s *Store) retire(ctx context.Context, kind journal.Kind, p partition, longer []string, d *journal.Dropped) (done bool, err error) {
-	look := s.lookAt(kind, p, longer)
+func (s *Store) retire(ctx context.Context, kind journal.Kind, p partition, longer []string, now time.Time, d *journal.Dropped) (done bool, err error) {
+	look := s.lookAt(kind, p, longer, now)
 	more, busy, err := s.putAside(ctx, kind, p, look)
 	if err != nil || busy || more {
 		d.Part = d.Part || more
 		return more, err
+	}
+	if look.ended.IsZero() {
+		look.ended = now
 	}
 	if look.moved > 0 {
 		delete(s.looks, kind)

@@ -76,7 +76,7 @@ func TestDropLooksAgain(t *testing.T) {
 	if err != nil || len(all) != 4 {
 		t.Fatal(all, err)
 	}
-	look := s.lookAt(journal.KindBodies, all[0], nil)
+	look := s.lookAt(journal.KindBodies, all[0], nil, now)
 	if more, busy, err := s.putAside(t.Context(), journal.KindBodies, all[0], look); err != nil || busy || more || look.moved != 0 {
 		t.Fatalf("putAside = %v, %v, %v of %+v", more, busy, err, look)
 	}

@@ -136,7 +136,7 @@ func (s *Schedule) news(src *Source, mark journal.Mark, r *reconcile.Report, err
 	found.Redelivered += r.Redelivered - redelivered
 	found.Stored += r.Stored - stored
 	found.Failed += r.Failed - failed
-	if err != nil && len(before) <= reconcile.MaxMissing { // it did not come to all of them
+	if err != nil && len(before) <= reconcile.MaxMissing+1 { // it did not come to all of them; one stands for those without names
 		for id, was := range before {
 			if _, is := now[id]; !is {
 				now[id] = was

@@ -313,6 +313,11 @@ func settled(r *reconcile.Report, givenUp func(id string) bool) time.Time {
 	}
 	if openUnnamed(r) > 0 {
 		open(unnamed, r.Since)
+		if day := r.Settled.Add(-insist); r.Since.Before(day) { // some of them may be tried for less than a day
+			through = earlier(through, day)
+		} else {
+			through = earlier(through, r.Since)
+		}
 	}
 	return through
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -947,8 +948,10 @@ func TestSettled(t *testing.T) {
 		}
 	}
 	news.tried[unnamed] = dayAgo
-	if got := settled(&reconcile.Report{Failed: 1, Since: ago(3 * time.Hour), Settled: ago(lag)}, news.givenUp); !got.Equal(ago(lag)) {
-		t.Errorf("not named for a day: all is settled until %v", got)
+	for since, want := range map[time.Duration]time.Duration{3 * time.Hour: 3 * time.Hour, 72 * time.Hour: insist + lag} {
+		if got := settled(&reconcile.Report{Failed: 1, Since: ago(since), Settled: ago(lag)}, news.givenUp); !got.Equal(ago(want)) {
+			t.Errorf("not named for a day, since %v: all is settled until %v, want %v", since, got, ago(want))
+		}
 	}
 }
 
@@ -956,12 +959,16 @@ func TestSettled(t *testing.T) {
 func TestSinceWhenUnnamedAreTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, src := New(Options{}), &Source{Name: "billing"}
-		run := func(failed int, err error) bool {
-			time.Sleep(insist)
-			found := s.news(src, journal.Mark{}, &reconcile.Report{Failed: failed}, err)
-			return found.givenUp(unnamed)
+		named := make([]reconcile.Missing, reconcile.MaxMissing)
+		for i := range named {
+			named[i] = reconcile.Missing{Key: strconv.Itoa(i), Outcome: reconcile.Failed}
 		}
-		if run(1, nil) || !run(1, nil) || !run(0, errors.New("cut off")) || !run(1, nil) || run(0, nil) || run(1, nil) {
+		run := func(events []reconcile.Missing, beyond int, err error) bool {
+			time.Sleep(insist)
+			found := s.news(src, journal.Mark{}, &reconcile.Report{Failed: len(events) + beyond, Missing: len(events) + beyond, Events: events}, err)
+			return found.givenUp(unnamed) && (len(events) == 0 || found.givenUp("0") && found.Missing == beyond)
+		}
+		if run(named, 1, nil) || !run(named, 1, nil) || !run(nil, 0, errors.New("cut off")) || !run(named, 1, nil) || run(named, 0, nil) || run(named, 1, nil) {
 			t.Error("they are given up too soon, too late, or go by those of long ago")
 		}
 	})

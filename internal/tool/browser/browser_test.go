@@ -434,8 +434,8 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// A page that cannot be refreshed says so: that the gateway does not answer only where it does not, and otherwise what it answers,
-// with a way to the page that says why.
+// A page that cannot be refreshed says so: that there is no answer only where there is none, and otherwise what is answered, with a
+// way to the page that says why.
 func TestStale(t *testing.T) {
 	b := open(t)
 	var status atomic.Int64 // 0: the page; -1: no answer
@@ -457,11 +457,12 @@ func TestStale(t *testing.T) {
 		note   string
 		link   bool
 	}{
-		{503, "The gateway answers 503: this page cannot be shown anew. What you see is from ", true},
-		{-1, "The gateway does not answer. What you see is from ", false},
-		{404, "The gateway answers 404: this page cannot be shown anew. What you see is from ", true},
+		{503, "This page cannot be shown anew: the answer is 503. What you see is from ", true},
+		{-1, "There is no answer. What you see is from ", false},
+		{502, "There is no answer. What you see is from ", false},
+		{404, "This page cannot be shown anew: the answer is 404. What you see is from ", true},
 		{0, "", false},
-		{503, "The gateway answers 503: this page cannot be shown anew. What you see is from ", true},
+		{503, "This page cannot be shown anew: the answer is 503. What you see is from ", true},
 	} {
 		status.Store(c.status)
 		b.await(fmt.Sprintf(`document.dispatchEvent(new Event("visibilitychange")) && (document.getElementById("stale")?.textContent ?? "").startsWith(%[1]q) && (%[1]q !== "" || !document.getElementById("stale"))`, c.note))

@@ -127,9 +127,17 @@ var library = []mutant{
 	{"one-name-takes-all", "outbox: a receiver that hangs holds up what goes to others", "relay/places.go",
 		`if limit = free - min(kept, p.total/2); limit > 0 {`, `if limit = free; limit > 0 {`,
 		[]test{{"./relay", "TestANameThatHangsHoldsUpNoOther"}}},
+	{"suspects-by-time", "outbox: after a death the suspects of a receiver that hangs come before those of all others", "relay/relay.go",
+		`if req.Suspects > 0 && len(r.turns) > 0 {`, `if req.Suspects > 0 && len(r.turns) < 0 {`,
+		[]test{{"./relay", "TestSuspectsTakeTurnsByName"}}},
 	{"given-up-unbegun", "outbox: an effect is given up that nobody has begun", "relay/attempt.go",
 		`if l.last.Before(since) || e.EnqueuedAt.After(l.last) || l.excused[e.ID] {`, `if true || l.last.Before(since) {`,
 		[]test{{"./relay", "TestLostTakesGiveNothingUp"}}},
+	{"refused-is-carried-out", "Idempotency-Key: a refusal that is too large to be kept is told as carried out", "idempotent.go",
+		`if status >= http.StatusBadRequest {
+		said`, `if status < 0 {
+		said`,
+		[]test{{".", "TestIdempotentLeaseOversizeAnswer"}}},
 	{"called-outside-and-send-again", "Idempotency-Key: a client without a key is told to send again what has called another system", "idempotent.go",
 		`if res.problem != nil && pin.reached.Load() {`, `if false && pin.reached.Load() {`,
 		[]test{{".", "TestIdempotentUnknownCommitWithoutAKey"}}},

@@ -94,11 +94,11 @@ func (s *session) settle(ctx context.Context) error {
 
 // openSQLite opens the file for reading only, whatever a condition of the user's may say.
 func openSQLite(ctx context.Context, store config.Store, q Question) (*session, error) {
-	if _, err := os.Stat(store.DSN); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the file %s does not exist; name the database that has the table with --store", store.DSN)
-	}
 	if err := sqlitefile.Check(store.DSN); err != nil {
 		return nil, err
+	}
+	if _, err := os.Stat(store.DSN); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the file %s does not exist; name the database that has the table with --store", store.DSN)
 	}
 	prefix, err := ddl.Prefix(ddl.SQLite, "")
 	if err != nil {

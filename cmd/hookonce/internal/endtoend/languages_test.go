@@ -117,7 +117,10 @@ func exactlyOnce(t *testing.T, programs ...*exec.Cmd) {
 	for n := range shopNameless {
 		gateway.send(t, spec.Sample{Object: fmt.Sprint("pi_nameless_", n), Time: time.Now()})
 	}
-	for terminate(t, pool, "wait_event_type = 'Lock'") == 0 {
+	for deadline := time.Now().Add(3 * time.Minute); terminate(t, pool, "wait_event_type = 'Lock'") == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the shop does not wait for the table")
+		}
 	}
 	if err := blocker.Rollback(t.Context()); err != nil {
 		t.Fatal(err)

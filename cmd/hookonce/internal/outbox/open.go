@@ -59,11 +59,11 @@ func openPostgres(ctx context.Context, cfg *config.Config) (Store, func(), error
 const pragmas = "?mode=rw&_pragma=busy_timeout(2000)&_pragma=synchronous(FULL)"
 
 func openSQLite(ctx context.Context, path string) (Store, func(), error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("the file %s does not exist; name the application's database with --store", path)
-	}
 	if err := sqlitefile.Check(path); err != nil {
 		return nil, nil, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("the file %s does not exist; name the application's database with --store", path)
 	}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+pragmas)
 	if err != nil {

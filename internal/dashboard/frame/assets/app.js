@@ -46,11 +46,14 @@ async function refresh() {
       document.title = page.title;
       tag = all ? answer.headers.get("ETag") : null;
     }
-    say(answer.ok || answer.status === 304 ? "" : `answers ${answer.status}: this page cannot be shown anew`);
+    const gone = answer.status === 502 || answer.status === 504; // a proxy's words for it: no page of ours answers so
+    say(answer.ok || answer.status === 304 ? "" : gone ? silent : `This page cannot be shown anew: the answer is ${answer.status}.`);
   } catch {
-    say("does not answer");
+    say(silent);
   }
 }
+
+const silent = "There is no answer.";
 
 // say tells, from the second time on, what is wrong and how old what is shown is, until nothing is wrong any more. A gateway that
 // answers must not look as if it were gone: a restart would cost what it holds for a store that is away. Why it has no page to
@@ -70,8 +73,8 @@ function say(wrong) {
     main.prepend(note);
   }
   note.dataset.wrong = wrong;
-  note.replaceChildren(`The gateway ${wrong}. What you see is from ${seen.toISOString().slice(11, 19)} UTC or earlier.`);
-  if (wrong.startsWith("answers")) note.append(" ", make("a", { href: location.pathname + location.search }, "Load it to see why"));
+  note.replaceChildren(`${wrong} What you see is from ${seen.toISOString().slice(11, 19)} UTC or earlier.`);
+  if (wrong !== silent) note.append(" ", make("a", { href: location.pathname + location.search }, "Load it to see why"));
 }
 
 function schedule() {
