@@ -194,7 +194,8 @@ func TestStormCatchesNaiveHandlers(t *testing.T) {
 	racetest.Skip(t)
 	for _, tt := range naive {
 		t.Run(tt.name, func(t *testing.T) {
-			s := openShop(t)
+			s, at := openShop(t), now()
+			began := hookoncetest.Now(func() time.Time { return at }) // or a second that passes makes two signatures of one
 			got := watch(t, func(tb testing.TB) {
 				var handler http.Handler
 				if tt.sent != nil {
@@ -202,7 +203,7 @@ func TestStormCatchesNaiveHandlers(t *testing.T) {
 				} else {
 					handler = endpoint(tt.handle(s))
 				}
-				storm := hookoncetest.Storm(tb, handler, stripe)
+				storm := hookoncetest.Storm(tb, handler, stripe, began)
 				storm.Once(tb, s.count(t))
 			})
 			t.Log(got)

@@ -155,11 +155,10 @@ func TestATurnLeavesNobodyOut(t *testing.T) {
 				return nil
 			},
 		}
-		stop := run(relay.New(store, handlers, relay.WithConcurrency(1), relay.WithLogger(slog.New(slog.DiscardHandler))))
-		pass(time.Second)
-		done.want(t, "suspect")
 		add(t, store, hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "first"}, Name: "crm"})
+		stop := run(relay.New(store, handlers, relay.WithConcurrency(1), relay.WithLogger(slog.New(slog.DiscardHandler))))
 		pass(time.Minute)
+		done.want(t, "suspect")
 		enqueue(t, store, "fresh")
 		pass(time.Minute)
 		done.want(t, "suspect", "fresh")
