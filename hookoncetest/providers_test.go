@@ -63,6 +63,29 @@ func TestStormOfManyProviders(t *testing.T) {
 	}
 }
 
+// TestStormSignsEachDeliveryAnew: as senders do, also where all deliveries of an event have one body, and whether a handler takes
+// no time or a second.
+func TestStormSignsEachDeliveryAnew(t *testing.T) {
+	p := provider.Standard("whsec_ZmFrZXNlY3JldA==")
+	for name, took := range map[string]time.Duration{"the clock stands": 0, "it goes on": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			clock := hookoncetest.NewClock(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC))
+			var effects, signatures ledger
+			handler := hookonce.Webhook(memstore.New(), p.Name(), p, func(ctx context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+				tx.OnCommit(func() { effects.add(ev.Key) })
+				return hookoncetest.Fail(ctx)
+			}, quiet, hookonce.WithClock(clock.Now))
+			hookoncetest.Storm(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if n := signatures.add(r.Header.Get("Webhook-Signature")); n > 1 {
+					t.Errorf("%d deliveries have one signature", n)
+				}
+				clock.Advance(took)
+				handler.ServeHTTP(w, r)
+			}), p, hookoncetest.Copies(2), hookoncetest.Now(clock.Now)).Once(t, effects.count)
+		})
+	}
+}
+
 // TestStormKeepsToTheTolerance: no delivery is signed longer ago than a handler allows, however little that is.
 func TestStormKeepsToTheTolerance(t *testing.T) {
 	p, err := provider.Build("stripe", spec.Settings{Secrets: spec.Secrets("whsec_fake"), Tolerance: 4 * time.Second})
