@@ -709,7 +709,7 @@ func TestDrains(t *testing.T) {
 					{Destination: "ledger", State: journal.Pending, Count: r.backlog - r.backlog/2, Oldest: at}, {Destination: "renamed " + r.ago.String(), State: journal.Pending, Count: 1, Oldest: at}}
 				v.open.read = at
 				v.joined = fleet.DestinationList{Destinations: []fleet.Destination{d}}.WithOpen(v.open.value)
-				s = v.draw(at)
+				v.draw(at)
 				s = v.draw(at.Add(time.Second)) // of the same count
 			}
 			if got := s.Destinations[0].DrainsIn; (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
