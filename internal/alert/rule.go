@@ -115,7 +115,7 @@ var rules = []Rule{
 		Threshold: sureSilence, Unit: Number, find: ofSources(findSilent)},
 	{Name: unrouted, When: "no route of a source wanted any of its events of 24 hours, of which there were so many", Severity: Ticket, Threshold: leastUnrouted, Unit: Number, find: ofSources(findUnrouted)},
 	{Name: neverArrived, When: "so many events that a sender lists never arrived, as gateways found: until they are on record, dismissed, or gone from the list", Severity: Ticket, Threshold: 1, Unit: Number, find: ofSources(findNeverArrived)},
-	{Name: reconcileLate, When: "a source was not compared with its sender's list for so many periods and a quarter of an hour, and is not being compared; or the last comparison failed", Severity: Ticket, For: 15 * time.Minute,
+	{Name: reconcileLate, When: "a source was not compared with its sender's list for so many periods and a quarter of an hour, and is not being compared, or for a day even so; or the last comparison failed", Severity: Ticket, For: 15 * time.Minute,
 		Threshold: latePeriods, Unit: Number, find: ofSources(findReconcileLate)},
 	{Name: secretEnds, When: "requests are signed with a secret that ends sooner; or, all of them, with one that has ended", Severity: Ticket, For: 10 * time.Minute,
 		Threshold: secretSoon.Seconds(), Unit: Seconds, find: ofSources(findSecretEnds)},
