@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -273,7 +274,7 @@ func TestFileWrittenOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "journal.db")
-			s, err := sqlite.Open(t.Context(), path, sqlite.Options{LogSize: 64 << 10})
+			s, err := sqlite.Open(t.Context(), path, sqlite.Options{LogSize: 16 << 20}) // so that no checkpoint of its own is under way
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -283,6 +284,8 @@ func TestFileWrittenOver(t *testing.T) {
 				e.Body = make([]byte, 16<<10)
 				acceptEntry(t, s, e)
 			}
+			emptyLog(t, beside(t, path))
+			accept(t, s, "in the log")
 			harm(t, path)
 			harmed, err := os.ReadFile(path)
 			if err != nil {
@@ -346,15 +349,21 @@ func TestUpkeepFromOutside(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for busy, log, copied := 1, 0, 0; busy != 0; { // the store makes checkpoints, too
-			if err := db.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &copied); err != nil {
-				t.Fatal(err)
-			}
-		}
+		emptyLog(t, db)
 		if after, err := os.Stat(path); err != nil || after.Size() >= before.Size() {
 			t.Fatalf("the file has %d bytes of %d (%v): it was to become smaller", after.Size(), before.Size(), err)
 		}
 		accept(t, s, fmt.Sprint("after_", round))
+	}
+}
+
+// emptyLog copies all of the log into the file. The store may make a checkpoint at that moment, too.
+func emptyLog(t *testing.T, db *sql.DB) {
+	t.Helper()
+	for busy, log, copied := 1, 0, 0; busy != 0; {
+		if err := db.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &copied); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
