@@ -26,6 +26,10 @@ type Store interface {
 	MissingKeeper
 }
 
+// MaxBatchBytes bounds the headers and bodies of one [Accepter.Accept]: no record is added to those that weigh as much. What a
+// batch is sent in has a limit of its own, 1 GiB on Postgres, and one beyond that would fail for as long as it was tried.
+const MaxBatchBytes = 64 << 20
+
 // Accepter is the side of a [Store] for those who bring events, and wait for what becomes of them.
 type Accepter interface {
 	// Accept stores a batch and returns one result per record, in order. For each record: a key that

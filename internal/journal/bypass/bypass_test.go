@@ -78,7 +78,7 @@ func passing(s *store, maxEvents int) (*bypass.Bypass, *poller) {
 		InFlight: inflight.New(inflight.Options{MaxDeliveries: 8, MaxBytes: 1 << 20, MaxBatch: 8, Now: time.Now}, func() {}),
 		Done:     func(*journal.Event) (journal.Result, bool) { return journal.Result{}, false },
 		Recorded: told.recorded,
-		Timeout:  timeout, MaxEvents: maxEvents, MaxBytes: 1 << 20, MaxBatch: 8, Lease: time.Minute,
+		Timeout:  timeout, MaxEvents: maxEvents, MaxBytes: 1 << 30, MaxBatch: 8, Lease: time.Minute,
 		IDs: journal.NewIDs(1, 0), Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}), told
 }
@@ -119,6 +119,23 @@ func TestPollerIsToldOfEveryRecord(t *testing.T) {
 			t.Errorf("after the record: told %v, %d unrecorded, recorded %v", got, b.Unrecorded(), s.bypassed)
 		}
 	})
+}
+
+// What is recorded at once is bounded in bytes: what it is sent in has a limit of its own.
+func TestRecordIsBoundedInBytes(t *testing.T) {
+	b, told := passing(&store{}, 8)
+	body := make([]byte, journal.MaxBatchBytes/2)
+	for _, key := range []string{"evt_1", "evt_2", "evt_3"} {
+		e := event(key, "app")
+		e.Body = body
+		if _, err := b.Deliver(t.Context(), []*journal.Event{e}, takes("")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.RecordRest()
+	if got := told.all(); !slices.Equal(got, []int{2, 1}) {
+		t.Errorf("events on record at once: %v, want two and then one", got)
+	}
 }
 
 // Until it is on record an event is known here: a copy is answered, other work for its key is not handed out, and after

@@ -195,13 +195,15 @@ func (s *passages) known(source string, keys []string) map[string]journal.Known 
 func (s *passages) batch(limit int) (batch []*passage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	bytes := int64(0)
 	for _, p := range s.of {
-		if len(batch) == limit {
+		if len(batch) == limit || bytes >= journal.MaxBatchBytes {
 			break
 		}
 		if !p.underway && !p.recording {
 			p.recording = true
 			batch = append(batch, p)
+			bytes += p.event.Size()
 		}
 	}
 	return batch

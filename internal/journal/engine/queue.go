@@ -92,17 +92,21 @@ func (q *queue) signal() {
 }
 
 // drain appends the next slots to commit to batch: whole requests, at most limit slots unless the
-// first request alone has more. It reports false when the queue is empty and closed.
+// first request alone has more, and none after those of [journal.MaxBatchBytes]. It reports false when the queue is empty
+// and closed.
 func (q *queue) drain(batch []*slot, limit int) ([]*slot, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := 0
-	for n < len(q.requests) {
+	n, bytes := 0, int64(0)
+	for n < len(q.requests) && bytes < journal.MaxBatchBytes {
 		lead := q.requests[n].lead
 		if len(batch) > 0 && len(batch)+len(lead) > limit {
 			break
 		}
 		batch = append(batch, lead...)
+		for _, s := range lead { // what follows them does not go to the store
+			bytes += s.event.Size()
+		}
 		n++
 	}
 	left := copy(q.requests, q.requests[n:])
