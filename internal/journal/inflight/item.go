@@ -17,6 +17,7 @@ type Item struct {
 	until    time.Time       // the end of the lease as last extended
 	outcome  journal.Outcome // zero until the worker reported it
 	retried  bool            // recording the outcome failed before, so it may be recorded
+	doubted  bool            // recording it was in vain once, while an offer was out
 	lost     bool            // somebody else has the delivery now
 }
 

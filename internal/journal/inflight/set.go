@@ -37,7 +37,8 @@ type Set struct {
 	items map[journal.Held]*Item // by the token that the worker knows, and by the current one
 	// reported wait for being recorded.
 	reported reports
-	ended    bool // idle is closed
+	doubted  []*Item // done, and refused under a token that an offer which is out may change: see Conclude
+	ended    bool    // idle is closed
 }
 
 // New returns an empty set. more is called, with a mutex held, whenever there is room again for what waits in
@@ -131,6 +132,10 @@ func (s *Set) Taken(offered journal.Wanted, work []*journal.Work, lease time.Tim
 		s.items[w.Held] = it
 		to.add(it.capacity, 1, w.Size())
 		fresh = append(fresh, it)
+	}
+	if len(s.doubted) > 0 {
+		s.reported.add(s.doubted...)
+		s.doubted = nil
 	}
 	s.quiet()
 	to.feed(to.turns...)
@@ -268,6 +273,13 @@ func (s *Set) Conclude(it *Item, o journal.Outcome, applied bool, finished func(
 	defer s.mu.Unlock()
 	if !applied && it.token != o.Token {
 		s.reported.add(it) // adopted meanwhile: record it under the new token
+		return false
+	}
+	if !applied && o.State == journal.Done && !it.doubted && s.Destinations.all.offered > 0 {
+		// The store may have leased it to us again, and we not have heard of it yet. Once that offer has ended it is recorded
+		// again: under the new token, or in vain.
+		it.doubted = true
+		s.doubted = append(s.doubted, it)
 		return false
 	}
 	if applied && o.State == journal.Done && it.Event != nil {

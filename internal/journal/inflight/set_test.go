@@ -91,3 +91,42 @@ func TestReportedFailureIsNotAdopted(t *testing.T) {
 		t.Errorf("%d slots; the next attempt has one", s.Count())
 	}
 }
+
+// A delivery that is done may be leased to us again at the moment in which the store finds that its outcome came under the old
+// token. Whoever of the two hears of it first, it does not begin again.
+func TestDoneWhileTakenAgainDoesNotBegin(t *testing.T) {
+	s := newSet(8)
+	it := take(t, s, 1)[0]
+	done := journal.Outcome{Held: it.Held, State: journal.Done}
+	s.Finish(done)
+	offered := s.Offer()
+	if record(t, s, done, false) {
+		t.Error("late, although it may be ours again")
+	}
+	again := &journal.Work{Held: journal.Held{EventID: 1, Destination: "app", Token: 2}, Source: "stripe", Key: "evt_1"}
+	if fresh := s.Taken(offered, []*journal.Work{again}, time.Now().Add(time.Minute)); len(fresh) != 0 {
+		t.Fatalf("it begins again: %+v", fresh[0].Held)
+	}
+	record(t, s, journal.Outcome{Held: again.Held, State: journal.Done}, true)
+	if s.Count() != 0 || s.Remembered() != 0 {
+		t.Errorf("%d slots, %d items are left", s.Count(), s.Remembered())
+	}
+}
+
+// If it is not leased to us it was late, which is told once, whatever is offered by then.
+func TestDoneWhileOthersAreTakenIsLate(t *testing.T) {
+	s := newSet(8)
+	it := take(t, s, 1)[0]
+	done := journal.Outcome{Held: it.Held, State: journal.Done}
+	s.Finish(done)
+	offered := s.Offer()
+	record(t, s, done, false)
+	s.Taken(offered, nil, time.Now().Add(time.Minute))
+	s.Offer()
+	if !record(t, s, done, false) {
+		t.Error("an outcome that the store did not apply is not late")
+	}
+	if s.Remembered() != 0 {
+		t.Errorf("%d items are left", s.Remembered())
+	}
+}
