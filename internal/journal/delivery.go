@@ -95,6 +95,7 @@ type Work struct {
 	ReceivedAt          time.Time
 	Lease               time.Time
 	Resource            string        // the object that the event is about; empty: none
+	Ordered             bool          // the delivery is in an ordering group, whatever its destination does by now: the next of that waits for it
 	Rank                hookonce.Rank // how new that is, among events of the source about the same resource
 	Stale               bool          // a newer rank of the resource was delivered to this destination
 	LogicalDuplicateKey string        // the key of an earlier event for the same change; empty: none

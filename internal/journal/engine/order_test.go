@@ -78,6 +78,39 @@ func TestOrder_isNotHeldWhenAccepted(t *testing.T) {
 	})
 }
 
+// What was stored in order stays so where its destination is in order no more, and the next still comes as soon as the one before
+// it is done. What never was in order has nobody look for a next.
+func TestOrder_takenOut(t *testing.T) {
+	run(t, ordered(), func(t *testing.T, r *rig) {
+		r.Suspend("app", journal.Rest{Until: time.Now().Add(24 * time.Hour)})
+		for i := range 4 {
+			r.want(r.accept(about(key(i), "a", 0)), journal.Accepted)
+		}
+		next := r.another(engine.Options{Poll: time.Hour, Destinations: map[string]journal.Destination{"app": {}}})
+		began := time.Now()
+		for i := range 4 {
+			w := next.receive()
+			if w.Key != key(i) {
+				t.Errorf("got %s, want %s", w.Key, key(i))
+			}
+			next.idle()
+			next.finish(w, journal.Done, time.Time{})
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("they came in %v", took)
+		}
+		takes := next.fault.Calls(journaltest.OpTake)
+		next.want(next.accept(about("free", "a", 0)), journal.Accepted)
+		w := next.receive()
+		next.finish(w, journal.Failed, time.Now().Add(time.Second))
+		sleep(time.Second)
+		next.finish(next.receive(), journal.Done, time.Time{})
+		if n := next.fault.Calls(journaltest.OpTake) - takes; n != 1 {
+			t.Errorf("the store was asked %d times for an event in no order and its retry, want once", n)
+		}
+	})
+}
+
 // Two processes never have a resource at the same time, and when one dies the other goes on with what
 // that had.
 func TestOrder_twoProcesses(t *testing.T) {

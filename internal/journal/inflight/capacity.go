@@ -23,7 +23,6 @@ type capacity struct {
 	rest    journal.Rest // by whoever delivers
 	paused  bool         // by an operator
 	gone    bool         // the destination is not one of ours any more
-	grouped bool         // it is, or was once, Ordered: some of what is in the store may follow others
 }
 
 const (
@@ -48,7 +47,6 @@ func stepOf(slots, batch int) int { return max(1, min(batch, slots/4)) }
 // left for the next one.
 func (c *capacity) bound(d journal.Destination, count int, opt *Options, all *capacity) {
 	c.Destination = d
-	c.grouped = c.grouped || d.Ordered
 	c.maxSlots = min(max(minSlots, opt.MaxDeliveries/count), opt.MaxDeliveries)
 	c.step = stepOf(c.maxSlots, opt.MaxBatch)
 	c.all = nil

@@ -318,7 +318,7 @@ func (s *Set) Remembered() int {
 func (s *Set) drop(it *Item) {
 	delete(s.items, it.Held)
 	delete(s.items, it.current())
-	if it.capacity.grouped && it.Resource != "" {
+	if it.Ordered {
 		it.capacity.backlog = true // the next of its resource waited for it
 	}
 	s.release(it.capacity, it.Size()+it.outcome.Response.Size())

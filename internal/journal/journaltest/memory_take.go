@@ -115,7 +115,7 @@ func (m *Memory) work(d *Delivery, ev *event, compare bool) *journal.Work {
 		Held:   journal.Held{EventID: d.EventID, Destination: d.Destination, Token: d.Token},
 		Source: ev.source, Key: ev.key, Type: ev.kind, Tries: d.Tries,
 		Header: bytes.Clone(ev.header), Body: bytes.Clone(ev.body),
-		ReceivedAt: ev.received, Lease: d.Due, Resource: ev.resource, Rank: ev.rank, Vouched: ev.vouched, Forced: d.Forced, Origin: d.Origin,
+		ReceivedAt: ev.received, Lease: d.Due, Resource: ev.resource, Ordered: d.Group != "", Rank: ev.rank, Vouched: ev.vouched, Forced: d.Forced, Origin: d.Origin,
 	}
 	if n, ok := m.newest[group{d.Destination, w.Group()}]; ok && compare && !ev.rank.IsZero() {
 		w.Stale = ev.rank.Kind == n.rank.Kind && ev.rank.N < n.rank.N

@@ -26,8 +26,8 @@ var orderCases = []testCase{
 		c.fresh(c.entry("a3", of("a")))
 		for _, key := range []string{"a1", "a2", "a3"} {
 			w := c.takeKeys(10, key)[0]
-			if w.Resource != "a" {
-				c.Errorf("%s: resource %q", key, w.Resource)
+			if w.Resource != "a" || !w.Ordered {
+				c.Errorf("%s: resource %q, ordered %t", key, w.Resource, w.Ordered)
 			}
 			c.takeKeys(10)
 			c.succeed(w)
@@ -39,7 +39,11 @@ var orderCases = []testCase{
 		c.takeKeys(10, "a1")
 		c.fresh(c.entry("a2", of("a")), c.entry("b1", of("b")), c.entry("none"),
 			c.entry("elsewhere", to("audit"), of("a")), c.entry("unordered", func(e *journal.Record) { e.Resource = "a" }))
-		c.takeAll(wanted("app", "audit"), "b1", "elsewhere", "none", "unordered")
+		for _, w := range c.takeAll(wanted("app", "audit"), "b1", "elsewhere", "none", "unordered") {
+			if w.Ordered != (w.Key == "b1" || w.Key == "elsewhere") {
+				c.Errorf("%s: ordered %t", w.Key, w.Ordered)
+			}
+		}
 		c.takeAll(wanted("app", "audit"))
 	}},
 	{"sources have ordering groups of their own", func(c *suite) {

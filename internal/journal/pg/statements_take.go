@@ -60,7 +60,7 @@ const bodyOfDue = `LEFT JOIN LATERAL (
 // leased returns what was taken.
 const leased = `
 SELECT t.event_id, t.destination, t.token, t.tries, t.forced, t.origin, t.header, t.body,
-	e.source, coalesce(e.key, ''), e.event_type, e.received_at, coalesce(e.resource, ''), coalesce(e.rank, 0), coalesce(e.rank_kind, ''), e.vouched,
+	e.source, coalesce(e.key, ''), e.event_type, e.received_at, coalesce(e.resource, ''), t.resource IS NOT NULL, coalesce(e.rank, 0), coalesce(e.rank_kind, ''), e.vouched,
 	CASE WHEN t.stale AND e.rank IS NOT NULL
 		THEN EXISTS (SELECT FROM {{.}}newest n WHERE n.destination = t.destination AND ` + journal.NewerSQL + `) ELSE false END,
 	coalesce((SELECT f.key FROM {{.}}twins s JOIN {{.}}twins f ON f.event_id = s.first

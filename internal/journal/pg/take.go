@@ -221,6 +221,6 @@ func (t *taking) query(ctx context.Context, db querier, sql string, args ...any)
 	return rows(ctx, db, sql, args, func(row pgx.CollectableRow) (*journal.Work, error) {
 		w := &journal.Work{Lease: t.lease}
 		return w, row.Scan(&w.EventID, &w.Destination, &w.Token, &w.Tries, &w.Forced, &w.Origin, &w.Header, &w.Body,
-			&w.Source, &w.Key, &w.Type, &w.ReceivedAt, &w.Resource, &w.Rank.N, &w.Rank.Kind, &w.Vouched, &w.Stale, &w.LogicalDuplicateKey)
+			&w.Source, &w.Key, &w.Type, &w.ReceivedAt, &w.Resource, &w.Ordered, &w.Rank.N, &w.Rank.Kind, &w.Vouched, &w.Stale, &w.LogicalDuplicateKey)
 	})
 }

@@ -82,7 +82,7 @@ const workSQL = `SELECT d.token, d.tries, d.forced, d.origin, e.source, coalesce
 		?3 AND e.rank IS NOT NULL AND EXISTS (SELECT 1 FROM {{.}}newest n
 			WHERE n.destination = d.destination AND ` + journal.NewerSQL + `),
 		coalesce((SELECT f.key FROM {{.}}twins t JOIN {{.}}twins f ON f.event_id = t.first
-			WHERE t.event_id = e.id AND t.first <> e.id), ''), e.vouched
+			WHERE t.event_id = e.id AND t.first <> e.id), ''), e.vouched, d.resource IS NOT NULL
 	FROM {{.}}deliveries d JOIN {{.}}events e ON e.id = d.event_id
 	WHERE d.event_id = ?1 AND d.destination = ?2`
 

@@ -140,6 +140,7 @@ func (t *taking) describe(w *journal.Work, compare bool) error {
 		w.Resource, w.Rank = row[8].(string), hookonce.Rank{Kind: hookonce.RankKind(row[10].(string)), N: row[9].(int64)}
 		w.Stale = row[11].(int64) != 0
 		w.LogicalDuplicateKey, w.Vouched = row[12].(string), int16(row[13].(int64))
+		w.Ordered = row[14].(int64) != 0
 		return nil
 	}, w.EventID, w.Destination, compare)
 }
