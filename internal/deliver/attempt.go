@@ -145,7 +145,7 @@ func (s *sender) unanswered(o *journal.Outcome, dest *destination, w *journal.Wo
 	o.Status = 0
 	if s.attempts.Err() != nil { // cancelled by us: nobody is to blame
 		o.State, o.Due = journal.Pending, o.Started.Add(o.Duration)
-		return retry.Judgement{Result: retry.Uncounted}
+		return retry.Judgement{Result: retry.Uncounted, Reason: "the gateway is being stopped"}
 	}
 	return s.conclude(o, dest, w, retry.JudgeError(err, dest.Timeout))
 }

@@ -44,20 +44,35 @@ func TestBypassAttempt_sameRequest(t *testing.T) {
 	})
 }
 
-// What is not a 2xx is not done, and no outcome of it reaches the journal.
+// What is not a 2xx is not done, and no outcome of it reaches the journal. The sender is told why: there is no record that
+// says so.
 func TestBypassAttempt_failures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		code := 0
-		s := newStandIn(t, nowhere, func(r *http.Request) (*http.Response, error) {
-			if code == 0 {
-				return hang(r)
-			}
-			return status(code), nil
-		})
-		for _, code = range []int{0, 302, 404, 410, 500} {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if o := s.BypassAttempt(ctx, bypassing(1)); o.State == journal.Done || o.State == "" || o.Error == "" {
-				t.Errorf("status %d: %+v", code, o)
+		var answer transport
+		s := newStandIn(t, nowhere, func(r *http.Request) (*http.Response, error) { return answer(r) })
+		answers := func(code int) transport { return answers(&code) }
+		const patient, hurried = 20 * time.Second, time.Second
+		for _, c := range []struct {
+			answer transport
+			time   time.Duration
+			why    string
+		}{
+			{hang, hurried, "no time was left: the sender waits no longer"},
+			{hang, patient, "timeout after 15s"},
+			{func(*http.Request) (*http.Response, error) { panic("of a test") }, hurried, "panic during the delivery"},
+			{func(*http.Request) (*http.Response, error) {
+				at(hurried)
+				return status(500), nil
+			}, hurried, "status 500"},
+			{answers(302), hurried, "status 302: a redirect that does not say where to"},
+			{answers(404), hurried, "status 404"},
+			{answers(410), hurried, "status 410"},
+			{answers(500), hurried, "status 500"},
+		} {
+			answer = c.answer
+			ctx, cancel := context.WithTimeout(t.Context(), c.time)
+			if o := s.BypassAttempt(ctx, bypassing(1)); o.State == journal.Done || o.State == "" || o.Error != c.why {
+				t.Errorf("want %q: %+v", c.why, o)
 			}
 			cancel()
 		}
@@ -65,6 +80,16 @@ func TestBypassAttempt_failures(t *testing.T) {
 		stranger.Destination = "stranger"
 		if o := s.BypassAttempt(t.Context(), stranger); o.State != journal.Failed {
 			t.Errorf("to a stranger: %+v", o)
+		}
+		answer = hang
+		cut := make(chan journal.Outcome, 1)
+		go func() { cut <- s.BypassAttempt(t.Context(), bypassing(1)) }()
+		synctest.Wait()
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = s.Stop(over)
+		if o := <-cut; o.State != journal.Pending || o.Error != "the gateway is being stopped" {
+			t.Errorf("cut off by a stop: %+v", o)
 		}
 		if n := len(s.outcomes); n != 0 {
 			t.Errorf("the journal was told %d outcomes", n)

@@ -188,8 +188,15 @@ func (d *Deliverer) BypassAttempt(ctx context.Context, w *journal.Work) journal.
 	defer d.metrics.inFlight.Dec()
 
 	o, answer, verdict := d.attempt(attempt, cancel, &t)
-	if ctx.Err() != nil {
+	late := ctx.Err() != nil
+	if late {
 		verdict.Signal = retry.NoSignal // it might have answered somebody with more patience
+	}
+	switch { // what is told to a sender who gets no record to look at
+	case verdict.Result == retry.Uncounted:
+		o.Error = verdict.Reason
+	case late && o.Status == 0:
+		o.Error = "no time was left: the sender waits no longer"
 	}
 	q.learn(&t, &o, verdict)
 	d.metrics.observe(w, o, t.trace)
