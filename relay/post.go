@@ -177,7 +177,7 @@ func (p *post) carryOut(ctx context.Context, e hookonce.QueuedEffect) error {
 		return err
 	}
 	start := time.Now()
-	response, err := p.client.Do(outgoing.LimitRepeats(req, p.client.CloseIdleConnections))
+	response, err := outgoing.Send(req, p.client.Do, p.client.CloseIdleConnections)
 	if err != nil {
 		return unanswered(ctx, p.now(), err, time.Since(start))
 	}

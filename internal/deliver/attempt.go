@@ -95,7 +95,7 @@ func (s *sender) post(ctx context.Context, dest *destination, w *journal.Work, t
 		return nil, err
 	}
 	trace.Send(r, now)
-	return dest.transport.RoundTrip(r)
+	return outgoing.Send(r, dest.transport.RoundTrip, func() { closeIdle(dest.transport) })
 }
 
 // report logs one attempt, and shows it to whoever looks on.

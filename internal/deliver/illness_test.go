@@ -1,9 +1,11 @@
 package deliver_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -127,6 +129,15 @@ var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 
 func refuses(*http.Request) (*http.Response, error) { return nil, errRefused }
 
+// swallows has a dial wait for an answer until its own time is over.
+func swallows(r *http.Request) (*http.Response, error) {
+	host := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		at(5 * second)
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	}}
+	return host.RoundTrip(r)
+}
+
 func always(code int) func(*http.Request) (*http.Response, error) {
 	return func(*http.Request) (*http.Response, error) { return status(code), nil }
 }
@@ -234,6 +245,11 @@ var illnesses = []illness{
 	{name: "one event, refused", answer: until(90*second, refuses), well: 90 * second, notice: 5 * second, p99: 10 * second, requests: 20, send: func(s *sim) {
 		s.burst(1, "h", "invoice.paid")
 	}},
+	{name: "one event, swallowed, in less time than a dial may take", answer: until(3*minute, swallows), well: 3 * minute, notice: 8 * second, p99: 10 * second, requests: 20,
+		change: func(app *deliver.Destination, _ *journal.Destination) { app.Timeout = 3 * second }, send: func(s *sim) {
+			s.burst(1, "h", "invoice.paid")
+			at(2 * minute)
+		}},
 	{name: "502", answer: until(3*minute, always(502)), well: 3 * minute, notice: 5 * second, p99: 10 * second, requests: 40, send: func(s *sim) {
 		s.steady(2000, 100*time.Millisecond, "h", "invoice.paid")
 	}, check: spared},

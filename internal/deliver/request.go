@@ -50,7 +50,7 @@ func newRequest(ctx context.Context, d *destination, w *journal.Work, sent *hook
 			return nil, &retry.Fault{Kind: retry.Unspecified, Text: "the delivery could not be signed: " + err.Error(), Ours: true}
 		}
 	}
-	return outgoing.LimitRepeats(r.WithContext(ctx), func() { closeIdle(d.transport) }), nil
+	return r.WithContext(ctx), nil
 }
 
 // reader is a body that needs no closing.

@@ -1,10 +1,14 @@
 package outgoing
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,10 +19,12 @@ func Pings() *http.HTTP2Config {
 	return &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
 }
 
-// MaxRepeats is how often one request is sent again: see [LimitRepeats].
+// MaxRepeats is how often one request is sent again: see [Send].
 const MaxRepeats = 2
 
-// LimitRepeats bounds how often net/http sends a request again by itself, which it does each time
+// Send sends a request with a client or a transport of package net/http, whose idle connections closeIdle closes.
+//
+// It bounds how often net/http sends the request again by itself, which that does each time
 // that a kept connection is closed before the answer begins. Whether the other side closed it
 // before the request came or died of that, does not show: a request that ends a process would end
 // all of them at once, one for each kept connection. The last time it is over a new connection,
@@ -27,17 +33,26 @@ const MaxRepeats = 2
 // ends with [io.ErrUnexpectedEOF]; without a body that cannot be, and the new connection is the
 // bound. Over HTTP/2 all requests share a connection, and one is sent again that
 // was refused before anybody read it: that is left to net/http.
-func LimitRepeats(r *http.Request, closeIdle func()) *http.Request {
+//
+// Where the time of the request ends before there is a connection, the error is that of dialling, as it is where
+// the time for that ends first. From net/http alone it does not show: it is the one of an answer that does not come.
+func Send(r *http.Request, send func(*http.Request) (*http.Response, error), closeIdle func()) (*http.Response, error) {
 	body, shared, sent, repeats := r.GetBody, false, 0, 0
-	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
-		secure, is := c.Conn.(*tls.Conn)
-		if shared = is && secure.ConnectionState().NegotiatedProtocol == "h2"; shared {
-			return
-		}
-		if sent++; sent >= MaxRepeats {
-			closeIdle()
-		}
-	}}))
+	var dialling atomic.Bool // a connection is made in a goroutine of its own
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GetConn:           func(string) { dialling.Store(true) },
+		TLSHandshakeStart: func() { dialling.Store(false) },
+		GotConn: func(c httptrace.GotConnInfo) {
+			dialling.Store(false)
+			secure, is := c.Conn.(*tls.Conn)
+			if shared = is && secure.ConnectionState().NegotiatedProtocol == "h2"; shared {
+				return
+			}
+			if sent++; sent >= MaxRepeats {
+				closeIdle()
+			}
+		},
+	}))
 	if body != nil {
 		r.GetBody = func() (io.ReadCloser, error) {
 			if repeats++; repeats > MaxRepeats && !shared {
@@ -46,5 +61,9 @@ func LimitRepeats(r *http.Request, closeIdle func()) *http.Request {
 			return body()
 		}
 	}
-	return r
+	answer, err := send(r)
+	if dialling.Load() && errors.Is(err, context.DeadlineExceeded) {
+		err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
+	}
+	return answer, err
 }
