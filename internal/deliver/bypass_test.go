@@ -44,8 +44,7 @@ func TestBypassAttempt_sameRequest(t *testing.T) {
 	})
 }
 
-// What is not a 2xx is not done, and no outcome of it reaches the journal. The sender is told why: there is no record that
-// says so.
+// What is not a 2xx is not done, and no outcome of it reaches the journal. Why is told by the outcome alone: there is no record.
 func TestBypassAttempt_failures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer transport

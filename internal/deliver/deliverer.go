@@ -192,7 +192,7 @@ func (d *Deliverer) BypassAttempt(ctx context.Context, w *journal.Work) journal.
 	if late {
 		verdict.Signal = retry.NoSignal // it might have answered somebody with more patience
 	}
-	switch { // what is told to a sender who gets no record to look at
+	switch { // there is no record to look at: the error is all that is told
 	case verdict.Result == retry.Uncounted:
 		o.Error = verdict.Reason
 	case late && o.Status == 0:
