@@ -80,6 +80,10 @@ const unkeyedPrefix = digestPrefix + "unkeyed:"
 // and what their handlers do once would be mistaken for each other.
 const oncePrefix = "once:"
 
+// servicePrefix begins the sources under which gateways claim the requests to a service with an Idempotency-Key. How long
+// those are kept is the gateway's to say, whoever else has claims in the same tables.
+const servicePrefix = "gateway:"
+
 // Validate returns an error that wraps [ErrInvalidRef] unless the source is present and both parts
 // are valid UTF-8, free of control characters and at most [MaxKeyLen] bytes. An empty key is valid.
 func (r Ref) Validate() error {

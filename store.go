@@ -182,8 +182,9 @@ func PurgeKinds() []PurgeKind {
 type PurgeRequest struct {
 	// Kind is what is deleted.
 	Kind PurgeKind
-	// Source narrows it to one source; of [PurgeOnce] that is a scope. Empty: all of them. Versions and
-	// states have none.
+	// Source narrows it to one source; of [PurgeOnce] that is a scope. Empty: all of them, but for the claims of a gateway
+	// that handles Idempotency-Key on the same tables, whose sources begin with "gateway:": it forgets them when their time
+	// is over, and who asks again before that is carried out twice. Versions and states have none.
 	Source string
 	// Except are sources, or scopes, that are left alone, where Source is empty.
 	Except []string
@@ -228,11 +229,13 @@ func (r PurgeRequest) Over(state State) bool {
 }
 
 // Covers reports whether the request is about claims, or effects, of the given source as they are stored. It is
-// where stores learn that keys of [Once] are no events.
+// where stores learn that keys of [Once] are no events, and that a gateway's claims are not the caller's.
 func (r PurgeRequest) Covers(source string) bool {
 	scope, once := strings.CutPrefix(source, oncePrefix)
 	switch {
 	case r.events() && once, r.Kind == PurgeOnce && !once:
+		return false
+	case r.events() && r.Source == "" && strings.HasPrefix(source, servicePrefix):
 		return false
 	case r.Kind == PurgeOnce:
 		source = scope

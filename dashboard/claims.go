@@ -224,7 +224,7 @@ func (d *dashboard) claim(r *http.Request) (*frame.Page, error) {
 	}
 	v.More = len(effects) > pageSize
 	return &frame.Page{Title: ref.Key, Place: "/claims", Again: 10, Data: v, Commands: []frame.Command{
-		{"In SQL, on Postgres", "SELECT * FROM hookonce.lookup(" + literal(ref.Source) + ", " + literal(ref.Key) + ")"},
+		{"In SQL, on Postgres", "SELECT * FROM hookonce.claims WHERE source = " + literal(ref.Source) + " AND key = " + literal(ref.Key)}, // lookup() makes a new key of one that is a hash,
 	}}, nil
 }
 

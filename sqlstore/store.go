@@ -59,7 +59,8 @@ type Option func(*Store)
 func WithClock(clock func() time.Time) Option { return func(s *Store) { s.clock = clock } }
 
 // WithSchema names the Postgres schema that holds the tables, and elsewhere their prefix: lower-case
-// letters, digits and underscores, a letter first, at most 48. The default is hookonce.
+// letters, digits and underscores, a letter first, at most 48. The default is hookonce. The command relay, and others that look
+// into an application's outbox and claims, take it as --schema.
 func WithSchema(name string) Option { return func(s *Store) { s.name = name } }
 
 // WithWait sets how long Claim and Within wait for another transaction that holds the same key (on

@@ -16,6 +16,7 @@ func purgeCases() []leaseCase {
 		{"lets the key be claimed anew", purgeReclaim},
 		{"one source, or all but some", purgeSources},
 		{"what Once took goes by itself only", purgeOnce},
+		{"what a gateway claimed goes by its source only", purgeService},
 		{"failed work goes where it is asked for", purgeFailed},
 		{"counts, and deletes nothing", purgeDry},
 		{"refuses what makes no sense", purgeInvalid},
@@ -133,6 +134,30 @@ func purgeOnce(t *testing.T, f *fixture) {
 	purgeOf(t, f, hookonce.PurgeRequest{Kind: hookonce.PurgeOnce, Before: f.clock.Now(), Limit: 100}, 1)
 	absent(t, f, bonus)
 	stored(t, f, again, hookonce.StateDone, 1)
+}
+
+// purgeService: how long a gateway's claims are kept is the gateway's to say.
+func purgeService(t *testing.T, f *fixture) {
+	const service = "gateway:charges"
+	done, event := finishIn(t, f, service, "key_1"), finishIn(t, f, "charges", "key_1")
+	pinned := request("key_2")
+	pinned.Source = service
+	failed := claim(t, f, pinned, hookonce.Acquired)
+	ok(t, f.Fail(t.Context(), failed, hookonce.Failure{Pin: true}))
+	f.clock.Advance(10 * 365 * 24 * time.Hour)
+	req := hookonce.PurgeRequest{Before: f.clock.Now(), Limit: 100}
+	purgeOf(t, f, req, 1)
+	absent(t, f, event)
+	req.Kind = hookonce.PurgeFailed
+	purgeOf(t, f, req, 0)
+	stored(t, f, done, hookonce.StateDone, 1)
+	stored(t, f, failed.Ref, hookonce.StateFailed, 1)
+	req.Source = service
+	purgeOf(t, f, req, 1)
+	req.Kind = hookonce.PurgeEvents
+	purgeOf(t, f, req, 1)
+	absent(t, f, done)
+	absent(t, f, failed.Ref)
 }
 
 func purgeFailed(t *testing.T, f *fixture) {

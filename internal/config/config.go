@@ -39,7 +39,8 @@ type Config struct {
 	Store Store
 	// StoreRead is a standby of Store's server, of which people's questions are asked; the zero value: there is none.
 	StoreRead Store
-	// Schema is the Postgres schema that holds the tables. SQLite ignores it.
+	// Schema is the Postgres schema that holds the tables. In a SQLite file it is the prefix of an application's; a gateway's
+	// tables have the usual one there.
 	Schema string
 	// Migrate brings a Postgres schema up to date at start. SQLite always migrates itself.
 	Migrate bool

@@ -32,29 +32,3 @@ ALTER TABLE {{.}}attempts ADD COLUMN error_kind text COLLATE "C" NOT NULL DEFAUL
 ALTER TABLE {{.}}kept_attempts ADD COLUMN error_kind text COLLATE "C" NOT NULL DEFAULT '';
 CREATE INDEX attempts_failed ON {{.}}attempts (destination, error_kind, status, started_at) WHERE error_kind <> '';
 CREATE INDEX kept_attempts_failed ON {{.}}kept_attempts (destination, error_kind, status, started_at) WHERE error_kind <> '';
-{{if not .Yugabyte}}
--- The functions of older versions go, and those of this version come.
-DO $$
-DECLARE
-    f regprocedure;
-BEGIN
-    IF EXISTS (SELECT FROM pg_catalog.pg_trigger WHERE tgrelid = '{{.}}claims'::regclass AND tgname = 'claimed_alone') THEN
-        DROP TRIGGER claimed_alone ON {{.}}claims;
-    END IF;
-    FOR f IN
-        SELECT oid::regprocedure FROM pg_proc
-        WHERE pronamespace = '{{.Name}}'::regnamespace AND proname = ANY (ARRAY[
-            'clock', 'well_formed', 'normal_key', 'join_key', 'effect_key', 'digest', 'mind', 'answer', 'differ', 'key_lock',
-            'await', 'patience', 'decide', 'busy', 'claim_detail', 'claim', 'failed', 'cut', 'lease', 'change', 'complete',
-            'fail', 'extend', 'lookup', 'purge', 'once', 'newer', 'transition', 'enqueue', 'alone',
-            'claimed_alone', 'forget'])
-    LOOP
-        EXECUTE format('DROP FUNCTION %s', f);
-    END LOOP;
-    IF to_regtype('{{.}}claim_answer') IS NOT NULL THEN
-        DROP TYPE {{.}}claim_answer;
-    END IF;
-END $$;
-
-{{template "postgres_functions.sql" .}}
-{{- end}}

@@ -208,12 +208,12 @@ BEGIN
         OR statement_timestamp() - transaction_timestamp() > interval '1 second'
         OR pg_current_xact_id_if_assigned() IS NOT NULL
         -- One SELECT that calls nothing else, or something written might be in the same command.
-        OR current_query() !~* '^(\s|/\*[^*]*\*/|--[^\n]*\n)*SELECT\y[^;(]*\y(claim|claim_detail)"?\s*\([^;(]*((digest|decode|convert_to|normal_key|join_key|::varchar)\s*\([^;(]*)*;?\s*$'
+        OR current_query() !~* E'^(\\s|/\\*[^*]*\\*/|--[^\\n]*\\n)*SELECT\\y[^;(]*\\y(claim|claim_detail)"?\\s*\\([^;(]*((digest|decode|convert_to|normal_key|join_key|::varchar)\\s*\\([^;(]*)*;?\\s*$'
     THEN
         RETURN false;
     END IF;
     GET DIAGNOSTICS stack = PG_CONTEXT;                         -- a line per function, the client's first call last
-    RETURN strpos(substring(stack FROM '[^\n]*$'), quote_ident('{{.Name}}') || '.claim') > 0;
+    RETURN strpos(substring(stack FROM E'[^\n]*$'), quote_ident('{{.Name}}') || '.claim') > 0;
 END $$;
 COMMENT ON FUNCTION {{.}}alone() IS 'Part of the other functions: whether the claim could be the whole of its transaction.';
 
@@ -414,6 +414,7 @@ COMMENT ON FUNCTION {{.}}fail(text, text, bigint, text, boolean, boolean, timest
 'before anything was done leaves no row. Raises WH001 if the token is not current any more, WH002 if there is no such claim. '
 'May be repeated.';
 
+-- Clients whose times have milliseconds hand back less than lease() gave them.
 CREATE FUNCTION {{.}}forget(p_source text, p_key text, p_first_seen timestamptz) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -425,7 +426,7 @@ BEGIN
         PERFORM {{.}}busy(p_source, p_key);
     END IF;
     DELETE FROM {{.}}claims c WHERE c.source = p_source COLLATE "C" AND c.key = p_key COLLATE "C" AND c.token = 1
-        AND c.state = 'processing' AND c.first_seen = p_first_seen;
+        AND c.state = 'processing' AND p_first_seen IN (c.first_seen, date_trunc('milliseconds', c.first_seen));
     IF FOUND THEN
         RETURN;
     END IF;
@@ -507,6 +508,7 @@ BEGIN
         END IF;
         EXIT WHEN owner IS NULL;
         CONTINUE WHEN purge.kind = 'once' AND NOT starts_with(owner, prefix) OR purge.kind IN ('events', 'failed') AND starts_with(owner, 'once:')
+            OR purge.kind IN ('events', 'failed') AND purge.source IS NULL AND starts_with(owner, 'gateway:')
             OR owner = ANY (SELECT prefix || e FROM unnest(purge.except_sources) AS e);
         IF purge.kind = 'effects' THEN
             DELETE FROM {{.}}effects WHERE ctid = ANY (ARRAY(
@@ -544,7 +546,7 @@ END $$;
 COMMENT ON FUNCTION {{.}}purge(timestamptz, integer, text, text, text[]) IS
 'Forgets at most max_rows things that were done, or failed, before the given time, and returns how many. Call it again while it returns '
 'max_rows. Kind is what is forgotten: events (claims that are done, but those of once()), failed (claims that failed or are dead), once, versions, states, or effects that are done; source '
-'narrows it to one, of once to a scope. What comes afterwards is new: go back at least twice as far as the sender sends again. Rows '
+'narrows it to one, of once to a scope. Without it, claims of a gateway, whose sources begin with gateway:, are left to that gateway. What comes afterwards is new: go back at least twice as far as the sender sends again. Rows '
 'that were changed before 2020, or in the future, are left alone.';
 
 -- Guards and the outbox. ---------------------------------------------------------------------------

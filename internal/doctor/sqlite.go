@@ -37,7 +37,11 @@ func examineSQLite(ctx context.Context, p Patient) []Finding {
 
 // openSQLite opens the file for reading only.
 func openSQLite(path string, p Patient) (*store, error) {
-	prefix, err := ddl.Prefix(ddl.SQLite, "")
+	name := "" // of a gateway's tables, which has no other; an application's may have
+	if !p.serves() {
+		name = p.Config.Schema
+	}
+	prefix, err := ddl.Prefix(ddl.SQLite, name)
 	if err != nil {
 		return nil, err
 	}

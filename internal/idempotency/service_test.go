@@ -964,3 +964,15 @@ func keyed(t *testing.T, url string) *http.Request {
 	req.Header.Set("Idempotency-Key", "k1")
 	return req
 }
+
+// Who purges claims of his own in the same tables does not purge a service's.
+func TestClaimsAreNobodyElsesToPurge(t *testing.T) {
+	for _, kind := range hookonce.PurgeKinds() {
+		if (hookonce.PurgeRequest{Kind: kind}).Covers(ClaimSource("charges")) && kind != hookonce.PurgeEffects {
+			t.Errorf("a purge of %s takes them", kind)
+		}
+	}
+	if !(hookonce.PurgeRequest{Source: ClaimSource("charges")}).Covers(ClaimSource("charges")) {
+		t.Error("a purge that names the source does not take them")
+	}
+}

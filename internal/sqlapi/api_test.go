@@ -175,18 +175,27 @@ func TestFailForgetsOnlyWhatWasRefused(t *testing.T) {
 	}
 }
 
-// The time of a first attempt tells it from a later one of the same token. As a text, which any client can keep, it is whole.
-func TestFailForgetsByTheWholeTime(t *testing.T) {
-	d := newCaller(t)
-	first, err := ask[string](d, d, "SELECT first_seen::text FROM hookonce.lease('shop', 'evt_1', 60)")
-	if err != nil {
-		t.Fatal(err)
+// The time of a first attempt tells it from a later one of the same token, whole or with the milliseconds that a client keeps of
+// it, as JavaScript does.
+func TestFailForgetsByTheTime(t *testing.T) {
+	for name, kept := range map[string]string{"whole": "first_seen", "milliseconds": "date_trunc('milliseconds', first_seen)"} {
+		t.Run(name, func(t *testing.T) {
+			d := newCaller(t)
+			mustExec(t, d.Pool, "SELECT hookonce.lease('shop', 'evt_1', 60)")
+			mustExec(t, d.Pool, "UPDATE hookonce.claims SET first_seen = date_trunc('milliseconds', first_seen) + interval '7 microseconds'")
+			first, err := ask[string](d, d, "SELECT ("+kept+")::text FROM hookonce.claims")
+			if err != nil {
+				t.Fatal(err)
+			}
+			const fail = "SELECT hookonce.fail('shop', 'evt_1', 1, forget => "
+			for _, other := range []string{"- interval '1 microsecond'", "- interval '1 millisecond'", "+ interval '1 millisecond'"} {
+				refuses(d, d, "WH001", fail+"$1::text::timestamptz "+other+")", first)
+			}
+			is(d, d, "processing", "SELECT state FROM hookonce.lookup('shop', 'evt_1')")
+			mustExec(t, d.Pool, fail+"$1::text::timestamptz)", first)
+			is(d, d, 0, "SELECT count(*) FROM hookonce.lookup('shop', 'evt_1')")
+		})
 	}
-	const fail = "SELECT hookonce.fail('shop', 'evt_1', 1, forget => "
-	refuses(d, d, "WH001", fail+"$1::text::timestamptz - interval '1 microsecond')", first)
-	is(d, d, "processing", "SELECT state FROM hookonce.lookup('shop', 'evt_1')")
-	mustExec(t, d.Pool, fail+"$1::text::timestamptz)", first)
-	is(d, d, 0, "SELECT count(*) FROM hookonce.lookup('shop', 'evt_1')")
 }
 
 // A row is the same whoever made it.

@@ -71,6 +71,21 @@ func TestAClaimLeavesNoSettingBehind(t *testing.T) {
 	is(d, d, "", "SELECT current_setting('hookonce.claiming', true)")
 }
 
+// Old applications have standard_conforming_strings off, and it holds for the texts in functions as well.
+func TestClaimWhereBackslashesEscape(t *testing.T) {
+	d := newCaller(t, func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["standard_conforming_strings"] = "off"
+		c.ConnConfig.RuntimeParams["hookonce.autocommit_warning"] = "on"
+	})
+	is(d, d, true, "SELECT hookonce.claim('shop', 'evt_1')")
+	d.warned(outside)
+	tx := d.begin()
+	is(d, tx, true, "SELECT hookonce.claim('shop', 'evt_2')")
+	mustExec(t, tx, "CREATE TABLE done (n int)")
+	d.end(tx.Commit)
+	d.warned("")
+}
+
 // Claim and work in one statement, in the form of docs/sql.md: all rows of the work or, for a copy, none, also where one has
 // to be waited for. In the WHERE of a table the claim would be asked for once for each of its rows.
 func TestClaimInOneStatement(t *testing.T) {

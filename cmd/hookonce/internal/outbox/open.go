@@ -32,7 +32,7 @@ func Open(ctx context.Context, cfg *config.Config) (Store, func(), error) {
 	if cfg.Store.Driver == config.Postgres {
 		return openPostgres(ctx, cfg)
 	}
-	return openSQLite(ctx, cfg.Store.DSN)
+	return openSQLite(ctx, cfg)
 }
 
 func openPostgres(ctx context.Context, cfg *config.Config) (Store, func(), error) {
@@ -58,7 +58,8 @@ func openPostgres(ctx context.Context, cfg *config.Config) (Store, func(), error
 // journal mode alone.
 const pragmas = "?mode=rw&_pragma=busy_timeout(2000)&_pragma=synchronous(FULL)"
 
-func openSQLite(ctx context.Context, path string) (Store, func(), error) {
+func openSQLite(ctx context.Context, cfg *config.Config) (Store, func(), error) {
+	path := cfg.Store.DSN
 	if err := sqlitefile.Check(path); err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +70,7 @@ func openSQLite(ctx context.Context, path string) (Store, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store := sqlstore.New(db, sqlstore.SQLite)
+	store := sqlstore.New(db, sqlstore.SQLite, sqlstore.WithSchema(cfg.Schema))
 	if err := store.Check(ctx); err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}

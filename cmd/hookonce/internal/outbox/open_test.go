@@ -92,3 +92,26 @@ func TestPragmas(t *testing.T) {
 		}
 	}
 }
+
+// A file is the application's, and so is the prefix of its tables.
+func TestPrefixOfAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := schema.Migrate(t.Context(), db, schema.SQLite, "shop"); err != nil {
+		t.Fatal(err)
+	}
+	cfg := &config.Config{Store: config.Store{Driver: config.SQLite, DSN: path}, Schema: schema.DefaultName}
+	if _, _, err := Open(t.Context(), cfg); !errors.Is(err, hookonce.ErrSchemaMissing) {
+		t.Errorf("the usual prefix: %v, want ErrSchemaMissing", err)
+	}
+	cfg.Schema = "shop"
+	_, end, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+}
