@@ -81,7 +81,9 @@ func TestClaimWhereBackslashesEscape(t *testing.T) {
 	d.warned(outside)
 	tx := d.begin()
 	is(d, tx, true, "SELECT hookonce.claim('shop', 'evt_2')")
-	mustExec(t, tx, "CREATE TABLE done (n int)")
+	if _, err := tx.Exec(t.Context(), "CREATE TABLE done (n int)"); err != nil {
+		t.Fatal(err)
+	}
 	d.end(tx.Commit)
 	d.warned("")
 }
