@@ -1,9 +1,13 @@
 package notify
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -34,10 +38,10 @@ var chats = map[string]bool{
 
 // limits are the longest texts that services take, in bytes: lark and zulip as the library refuses what is longer, the others as
 // their own documentation says. Where it counts characters, bytes are fewer. Bark's is that of a notification, 4096, with room for
-// the rest of it; ntfy makes a file of what is longer, which not every server keeps. Those of the other services are above what a
-// message has, or the library sends several.
+// the rest of it; ntfy makes a file of what is longer, which not every server keeps; that of teams, 28 KB, is of the JSON around
+// each line, too. Those of the other services are above what a message has, or the library sends several.
 var limits = map[string]int{
-	"bark": 3000, "googlechat": 4096, "join": 3000, "lark": 4096, "ntfy": 4096, "pushover": 1024, "rocketchat": 5000, "wecom": 2048, "zulip": 10000,
+	"bark": 3000, "googlechat": 4096, "join": 3000, "lark": 4096, "ntfy": 4096, "pushover": 1024, "rocketchat": 5000, "teams": 20000, "wecom": 2048, "zulip": 10000,
 }
 
 func chatSchemes() []string { return slices.Sorted(maps.Keys(chats)) }
@@ -122,7 +126,8 @@ func restrain(c *http.Client) {
 	}
 }
 
-// direct makes the requests that were asked for, and none that an answer asked for.
+// direct makes the requests that were asked for, and none that an answer asked for. What a chat's library takes for success, and
+// is none, is an error here.
 type direct struct{ http.RoundTripper }
 
 func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -132,7 +137,68 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, errRedirect
 	}
-	return d.RoundTripper.RoundTrip(r)
+	answer, err := d.RoundTripper.RoundTrip(r)
+	switch host := strings.ToLower(r.URL.Hostname()); {
+	case err != nil && r.URL.Path == zulipPath:
+		return &http.Response{StatusCode: http.StatusBadGateway, Status: err.Error(), Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	case err != nil:
+		return nil, err
+	case strings.HasSuffix(host, teamsHost):
+		return judge(answer, teamsRefusal)
+	case host == joinHost:
+		return judge(answer, joinRefusal)
+	}
+	return answer, nil
+}
+
+// zulipPath is what zulip's library asks for. It looks at the answer even where there is none, and panics: it gets one that says
+// why. Who else asks for that gets no success either.
+const zulipPath = "/api/v1/messages"
+
+// Services that answer 200 to what they refuse, and say so in the body, at which the library does not look.
+const (
+	teamsHost = ".webhook.office.com"
+	joinHost  = "joinjoaomgcd.appspot.com"
+)
+
+// maxRefusal is how much is read of an answer that may be a refusal.
+const maxRefusal = 4 << 10
+
+// judge returns an answer, or an error if it has status 200 and a body that says what is wrong.
+func judge(answer *http.Response, wrong func(body []byte) string) (*http.Response, error) {
+	if answer.StatusCode != http.StatusOK {
+		return answer, nil // which the library sees
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
+	_ = answer.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	if says := wrong(bytes.TrimSpace(body)); says != "" {
+		return nil, errors.New("it answered " + answer.Status + ": " + says)
+	}
+	answer.Body = io.NopCloser(bytes.NewReader(body))
+	return answer, nil
+}
+
+// teamsRefusal is the text of a connector that answers anything but 1, such as "Webhook message delivery failed with error:
+// Microsoft Teams endpoint returned HTTP error 429".
+func teamsRefusal(body []byte) string {
+	if text := string(body); text != "1" {
+		return text
+	}
+	return ""
+}
+
+func joinRefusal(body []byte) string {
+	var says struct {
+		Success *bool  `json:"success"`
+		Message string `json:"errorMessage"`
+	}
+	if err := json.Unmarshal(body, &says); err != nil || says.Success == nil || *says.Success {
+		return ""
+	}
+	return cmp.Or(says.Message, "success: false")
 }
 
 func newChat(address string) *chat { return &chat{address} }

@@ -39,7 +39,7 @@ type Message struct {
 	// Thread is the same for all messages that belong together. Mail programs show them together.
 	Thread string
 	State  State
-	// Severity is the worst of its alerts: "page", "ticket" or "info".
+	// Severity is that of the worst of its alerts that are not over, or of all if all are: "page", "ticket" or "info".
 	Severity string
 	// Title is one line: the subject of a mail, at most [MaxTitle] bytes.
 	Title string

@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,8 +149,8 @@ func TestPagerHasAnIncidentForEachAlert(t *testing.T) {
 }
 
 // Opsgenie has one alert for each alert, whose alias is the same from the beginning to the end, and
-// which is closed when it is over: to open it once more would page. What it would refuse is
-// shortened.
+// which is closed when it is over: to open it once more would page. A ticket that becomes a page is
+// another one there, or it would only be counted. What it would refuse is shortened.
 func TestOpsgenieHasAnAlertForEachAlert(t *testing.T) {
 	type request struct {
 		path string
@@ -169,19 +170,20 @@ func TestOpsgenieHasAnAlertForEachAlert(t *testing.T) {
 		_, _ = io.WriteString(w, `{"result":"Request will be processed","took":0.1,"requestId":"f"}`)
 	}))
 	defer server.Close()
-	c := channel(t, strings.Replace(server.URL, "https", "opsgenie", 1)+"/fake-key-of-opsgenie?priority=P2&tags=payments&alias=one", server.Client().Transport)
+	address := strings.Replace(server.URL, "https", "opsgenie", 1) + "/fake-key-of-opsgenie?tags=payments&alias=one"
+	c, severity := channel(t, address+"&priority=P2", server.Client().Transport), "page"
 	send := func(state notify.State, fingerprints ...string) []request {
 		t.Helper()
 		m := message()
 		m.State, m.Alerts, m.Text, asked = state, nil, m.Text+strings.Repeat("~", 20_000), nil
 		for _, f := range fingerprints {
-			m.Alerts = append(m.Alerts, notify.Alert{Fingerprint: f, Subject: "ledger", Severity: "page", State: state, Headline: "it fails" + strings.Repeat("é", 100)})
+			m.Alerts = append(m.Alerts, notify.Alert{Fingerprint: f, Subject: "ledger", Severity: severity, State: state, Headline: "it fails" + strings.Repeat("é", 100)})
 		}
 		if _, err := c.Send(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 		slices.SortFunc(asked, func(a, b request) int {
-			return strings.Compare(fmt.Sprint(a.body["alias"]), fmt.Sprint(b.body["alias"]))
+			return cmp.Or(strings.Compare(fmt.Sprint(a.body["alias"]), fmt.Sprint(b.body["alias"])), strings.Compare(a.path, b.path))
 		})
 		return asked
 	}
@@ -199,16 +201,28 @@ func TestOpsgenieHasAnAlertForEachAlert(t *testing.T) {
 	if alias != opened[0].body["alias"] && alias != opened[1].body["alias"] {
 		t.Errorf("told again, it has the alias %q", alias)
 	}
-	closed := send(notify.Resolved, "failing/ledger")
-	if len(closed) != 1 || closed[0].path != "/v2/alerts/"+alias+"/close?identifierType=alias" || closed[0].body["alias"] != nil || closed[0].body["message"] != nil {
-		t.Errorf("that it is over is told by %v", closed)
+	c = channel(t, address, server.Client().Transport) // which says no priority
+	if again = send(notify.Firing, "failing/ledger"); again[0].body["alias"] != alias || again[0].body["priority"] != "P1" {
+		t.Errorf("a page is opened as %v", again)
 	}
+	severity = "ticket"
+	ticket := send(notify.Firing, "failing/ledger")[0].body
+	if ticket["alias"] == alias || ticket["priority"] != "P3" {
+		t.Errorf("a ticket is opened as %v, and the page that it becomes as %s", ticket, alias)
+	}
+	want := []string{"/v2/alerts/" + alias + "/close?identifierType=alias", fmt.Sprintf("/v2/alerts/%s/close?identifierType=alias", ticket["alias"])}
+	slices.Sort(want)
+	closed := send(notify.Resolved, "failing/ledger")
+	if len(closed) != 2 || closed[0].path != want[0] || closed[1].path != want[1] || closed[0].body["alias"] != nil || closed[0].body["message"] != nil {
+		t.Errorf("that it is over is told by %v, want %q", closed, want)
+	}
+	severity = "info"
 	var paths []string
 	for _, r := range send(notify.Test, "test/oncall") {
 		paths = append(paths, r.path)
 	}
 	slices.Sort(paths)
-	if len(paths) != 2 || paths[0] != "/v2/alerts" || !strings.HasSuffix(paths[1], "/close?identifierType=alias") {
+	if len(paths) != 3 || paths[0] != "/v2/alerts" || !strings.HasSuffix(paths[1], "/close?identifierType=alias") || !strings.HasSuffix(paths[2], "/close?identifierType=alias") {
 		t.Errorf("a test asks for %v", paths)
 	}
 }

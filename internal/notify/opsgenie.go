@@ -15,8 +15,9 @@ import (
 )
 
 // opsgenie opens and closes alerts by Opsgenie's Alert API
-// (https://docs.opsgenie.com/docs/alert-api): one for each alert, whose alias is made of its
-// fingerprint. Package shoutrrr reads the address; its sender can open alerts alone, so that what
+// (https://docs.opsgenie.com/docs/alert-api): one for each alert, and another one if it pages, since
+// what is told again of one that is open is only counted there: a ticket that becomes a page would
+// reach nobody. Package shoutrrr reads the address; its sender can open alerts alone, so that what
 // is over would page once more.
 type opsgenie struct {
 	opt    Options
@@ -50,33 +51,46 @@ const (
 )
 
 func (o *opsgenie) send(ctx context.Context, m *Message) (answer string, err error) {
-	return tellEach(ctx, m, func(ctx context.Context, a *Alert) (string, error) {
-		to, says := o.request(m, a)
-		body, err := json.Marshal(says)
-		if err != nil {
-			return "", err
+	return tellEach(ctx, m, func(ctx context.Context, a *Alert) (answer string, err error) {
+		if a.State != Resolved {
+			return o.post(ctx, o.url, o.opening(m, a))
 		}
-		return post(ctx, o.opt, to, body, func(h http.Header) { h.Set("Authorization", "GenieKey "+o.config.APIKey) })
+		for _, page := range []bool{true, false} { // whichever are open: nothing comes of the other
+			to := o.url.JoinPath(alias(a, page), "close")
+			to.RawQuery = "identifierType=alias"
+			if answer, err = o.post(ctx, to, opsgenieClosing{o.config.User, o.source(a), m.Title}); err != nil {
+				return "", err
+			}
+		}
+		return answer, nil
 	})
 }
 
-// request returns what is asked for to tell of an alert: to open it, or to close it by its alias.
-func (o *opsgenie) request(m *Message, a *Alert) (to *url.URL, says any) {
-	c := o.config
-	source := cmp.Or(c.Source, a.Installation, "hookonce")
-	if a.State == Resolved {
-		to = o.url.JoinPath(alias(a.Fingerprint), "close")
-		to.RawQuery = "identifierType=alias"
-		return to, opsgenieClosing{c.User, source, m.Title}
+func (o *opsgenie) post(ctx context.Context, to *url.URL, says any) (answer string, err error) {
+	body, err := json.Marshal(says)
+	if err != nil {
+		return "", err
 	}
-	text := m.Text
+	return post(ctx, o.opt, to, body, func(h http.Header) { h.Set("Authorization", "GenieKey "+o.config.APIKey) })
+}
+
+// opsgeniePriorities are those of severities where the address says nothing.
+var opsgeniePriorities = map[string]string{"page": "P1", "ticket": "P3", "info": "P5"}
+
+func (o *opsgenie) source(a *Alert) string {
+	return cmp.Or(o.config.Source, a.Installation, "hookonce")
+}
+
+// opening is what is asked for to open an alert.
+func (o *opsgenie) opening(m *Message, a *Alert) opsgenieapi.AlertPayload {
+	c, text := o.config, m.Text
 	if c.Description != "" {
 		text += "\n" + c.Description
 	}
-	return o.url, opsgenieapi.AlertPayload{
-		Message: cut(a.Headline, maxOpsgenieMessage), Alias: alias(a.Fingerprint), Description: abridge(text, maxOpsgenieDescription, m.Link),
+	return opsgenieapi.AlertPayload{
+		Message: cut(a.Headline, maxOpsgenieMessage), Alias: alias(a, a.Severity == "page"), Description: abridge(text, maxOpsgenieDescription, m.Link),
 		Responders: c.Responders, VisibleTo: c.VisibleTo, Actions: c.Actions, Tags: c.Tags, Details: c.Details,
-		Entity: cmp.Or(c.Entity, a.Subject), Source: source, Priority: c.Priority, User: c.User, Note: c.Note,
+		Entity: cmp.Or(c.Entity, a.Subject), Source: o.source(a), Priority: cmp.Or(c.Priority, opsgeniePriorities[a.Severity]), User: c.User, Note: c.Note,
 	}
 }
 
@@ -87,8 +101,12 @@ type opsgenieClosing struct {
 	Note   string `json:"note"`
 }
 
-// alias returns a fingerprint in a form that can be a part of a path.
-func alias(fingerprint string) string {
-	sum := sha256.Sum256([]byte(fingerprint))
+// alias returns a fingerprint in a form that can be a part of a path, another one for what pages.
+func alias(a *Alert, page bool) string {
+	of := a.Fingerprint
+	if page {
+		of += "/page"
+	}
+	sum := sha256.Sum256([]byte(of))
 	return "hookonce-" + hex.EncodeToString(sum[:])
 }
