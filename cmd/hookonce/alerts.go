@@ -67,7 +67,10 @@ func newAlertsListCommand(w *env, use, short string) *cobra.Command {
 }
 
 func printAlerts(w *env, list *api.AlertList) error {
-	if len(list.Alerts) == 0 {
+	switch {
+	case !list.Evaluated:
+		fmt.Fprintln(w.out, "Nothing is evaluated: alerts.enabled is false; what follows is how it stood.")
+	case len(list.Alerts) == 0:
 		fmt.Fprintln(w.out, "Nothing fires.")
 	}
 	for i := range list.Alerts {

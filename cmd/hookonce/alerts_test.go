@@ -37,3 +37,19 @@ func TestAlertsShowLastErrors(t *testing.T) {
 		t.Errorf("it says %q", text)
 	}
 }
+
+// Who looks at alerts while they are off learns that first, and not that nothing fires.
+func TestAlertsSayThatTheyAreOff(t *testing.T) {
+	for _, of := range []struct {
+		evaluated bool
+		says      string
+	}{{true, "Nothing fires.\n"}, {false, "Nothing is evaluated: alerts.enabled is false; what follows is how it stood.\n"}} {
+		var out strings.Builder
+		if err := printAlerts(&env{out: &out}, &api.AlertList{Evaluated: of.evaluated}); err != nil {
+			t.Fatal(err)
+		}
+		if first, _, _ := strings.Cut(out.String(), "Nobody is told"); first != of.says {
+			t.Errorf("it says %q, want %q", first, of.says)
+		}
+	}
+}

@@ -174,62 +174,67 @@ func consequence(a Alert) int {
 	return 0
 }
 
-// explain names the cause of each alert that follows from another one. A store that is away explains all that
-// waits and all that is refused; a destination that is paused or ill explains its backlog and its failures. What is
-// less severe explains nothing, or nobody would be paged: but for a pause, which somebody wanted.
+// explain names the cause of each alert that follows from another one. What a pause explains somebody wanted.
 func explain(all []Alert) {
-	at := func(least Severity, rule, subject string) string {
-		if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == rule && a.Subject == subject && !least.Above(a.Severity) }); i >= 0 {
-			return all[i].Fingerprint()
-		}
-		return ""
-	}
-	store := cmp.Or(at(Page, storeAway, ""), at(Page, storeUnwritable, ""))
-	cell := ""
-	if i := slices.IndexFunc(all, func(a Alert) bool { return a.Rule == cellAway && a.Severity == Page }); i >= 0 {
-		cell = all[i].Fingerprint()
-	}
 	for i := range all {
 		a := &all[i]
-		own, pause := a.Fingerprint(), at(Info, Paused, a.Subject)
-		at := func(rule, subject string) string { return at(a.Severity, rule, subject) }
-		switch a.Rule {
-		case sendersRefused:
-			a.Cause = cmp.Or(store, at(storeSlow, ""), cell)
-		case storeSlow, storeUnread, cleanupLate:
-			a.Cause = cmp.Or(store, at(storeSlow, ""))
-		case backlogOld, FirstAttemptsFail, died, poison, blocked:
-			a.Cause = cmp.Or(store, pause, at(failing, a.Subject))
-			if a.Cause == "" && a.Rule == backlogOld {
-				a.Cause = at(storeSlow, "")
-			}
-			if a.Cause == "" && a.Rule == died {
-				a.Cause = at(poison, a.Subject)
-			}
-			if a.Cause == "" && a.Rule == FirstAttemptsFail {
-				a.Cause = cmp.Or(at(poison, a.Subject), at(blocked, a.Subject))
-			}
-		case failing:
-			if store == "" {
-				a.Cause = pause
-			}
-		case reconcileLate:
-			a.Cause = store
-		case silent, neverArrived:
-			a.Cause = cmp.Or(at(secretRotated, a.Subject), at(clockOff, a.Subject), at(sendersRefused, ""))
-		case cameAgain, oneAgain:
-			a.Cause = cmp.Or(at(sendersRefused, ""), at(conflict, a.Subject), cell) // what one cell keeps from a try comes again here
-			if a.Rule == oneAgain && a.Cause == "" {
-				a.Cause = at(cameAgain, a.Subject)
-			}
-		}
-		if a.Cause == own {
-			a.Cause = ""
-		}
-		if a.Cause != "" && a.Cause == pause {
+		if a.Cause = Cause(a, all); a.Cause != "" && a.Cause == (&Alert{Rule: Paused, Subject: a.Subject}).Fingerprint() {
 			a.Severity = Info
 		}
 	}
+}
+
+// Cause returns the fingerprint of the alert, of some, from which another one follows; nothing if it follows from none. A store
+// that is away explains all that waits and all that is refused; a destination that is paused or ill explains its backlog and its
+// failures. What is less severe explains nothing, or nobody would be paged: but for a pause, which somebody wanted.
+func Cause(a *Alert, of []Alert) (cause string) {
+	find := func(least Severity, is func(*Alert) bool) string {
+		if i := slices.IndexFunc(of, func(b Alert) bool { return is(&b) && !least.Above(b.Severity) }); i >= 0 {
+			return of[i].Fingerprint()
+		}
+		return ""
+	}
+	atLeast := func(least Severity, rule, subject string) string {
+		return find(least, func(b *Alert) bool { return b.Rule == rule && b.Subject == subject })
+	}
+	at := func(rule, subject string) string { return atLeast(a.Severity, rule, subject) }
+	store := func() string { return cmp.Or(atLeast(Page, storeAway, ""), atLeast(Page, storeUnwritable, "")) }
+	cell := func() string { return find(Page, func(b *Alert) bool { return b.Rule == cellAway }) }
+	pause := func() string { return atLeast(Info, Paused, a.Subject) }
+	switch a.Rule {
+	case sendersRefused:
+		cause = cmp.Or(store(), at(storeSlow, ""), cell())
+	case storeSlow, storeUnread, cleanupLate:
+		cause = cmp.Or(store(), at(storeSlow, ""))
+	case backlogOld, FirstAttemptsFail, died, poison, blocked:
+		cause = cmp.Or(store(), pause(), at(failing, a.Subject))
+		if cause == "" && a.Rule == backlogOld {
+			cause = at(storeSlow, "")
+		}
+		if cause == "" && a.Rule == died {
+			cause = at(poison, a.Subject)
+		}
+		if cause == "" && a.Rule == FirstAttemptsFail {
+			cause = cmp.Or(at(poison, a.Subject), at(blocked, a.Subject))
+		}
+	case failing:
+		if store() == "" {
+			cause = pause()
+		}
+	case reconcileLate:
+		cause = store()
+	case silent, neverArrived:
+		cause = cmp.Or(at(secretRotated, a.Subject), at(clockOff, a.Subject), at(sendersRefused, ""))
+	case cameAgain, oneAgain:
+		cause = cmp.Or(at(sendersRefused, ""), at(conflict, a.Subject), cell()) // what one cell keeps from a try comes again here
+		if a.Rule == oneAgain && cause == "" {
+			cause = at(cameAgain, a.Subject)
+		}
+	}
+	if cause == a.Fingerprint() {
+		return ""
+	}
+	return cause
 }
 
 // refused answers whether senders are refused. What strangers can cause is no yes, or they could have it say so at will; but it is

@@ -33,6 +33,10 @@ const lapse = 2 * Every
 // rewrite is how old what an alert says is at least before it is written again.
 const rewrite = Every - 5*time.Second
 
+// leftover is for how long after its end an alert still hides what it left behind: what is counted over five minutes goes back up
+// to six, and is looked at a moment later.
+const leftover = 2 * time.Minute
+
 // ahead is how far in the future, by the clock of who evaluates, what another gateway saw may be.
 const ahead = Every
 
@@ -47,6 +51,7 @@ type evaluation struct {
 	addresses []Address
 	key       func(fingerprint string, a *journal.Alert, s State, now time.Time) string
 	book      *journal.AlertBook
+	local     []alert.Alert // what was wrong with the store, and hides what it left behind
 	changes   journal.AlertChanges
 }
 
@@ -146,6 +151,9 @@ func (e *evaluation) hold(id journal.AlertID, says *alert.Alert) {
 	if cause == "" && a.State != journal.AlertResolved && e.hides(a.Cause, says.Severity) {
 		cause = a.Cause
 	}
+	if cause == "" { // what the store was away for is seen first when it is back
+		cause = alert.Cause(says, e.local)
+	}
 	a.Seen, a.Body, a.Severity, a.Cause = e.now, body, string(says.Severity), cause
 	moved := false
 	if a.State == journal.AlertResolved {
@@ -171,15 +179,32 @@ func (e *evaluation) hold(id journal.AlertID, says *alert.Alert) {
 	}
 }
 
-// hides reports whether what an alert followed from goes on to fire, so that what it leaves behind has as long to go. See
-// [alert.Judge] for what hides what.
+// hides reports whether what an alert followed from goes on to fire, so that what it leaves behind has as long to go. See [alert.Cause] for
+// what hides what.
 func (e *evaluation) hides(cause string, severity alert.Severity) bool {
 	i := slices.IndexFunc(e.book.Alerts, func(a journal.Alert) bool { return a.Fingerprint() == cause })
-	if i < 0 || e.book.Alerts[i].State != journal.AlertFiring {
+	if i < 0 || !e.explains(&e.book.Alerts[i]) {
 		return false
 	}
 	c := &e.book.Alerts[i]
 	return c.Rule == alert.Paused || !severity.Above(alert.Severity(c.Severity))
+}
+
+// explains reports whether an alert fires, or did a moment ago.
+func (e *evaluation) explains(a *journal.Alert) bool {
+	return a.State == journal.AlertFiring || a.State == journal.AlertResolved && !a.Fired.IsZero() && e.now.Sub(a.Since) < leftover
+}
+
+// aboutTheStore returns what explains others and is wrong with the store, here or at another gateway.
+func (e *evaluation) aboutTheStore(books ...*journal.AlertBook) (all []alert.Alert) {
+	for _, b := range books {
+		for i := range b.Alerts {
+			if a := &b.Alerts[i]; isLocal[a.Rule] && e.explains(a) {
+				all = append(all, alert.Alert{Rule: a.Rule, Subject: a.Subject, Severity: alert.Severity(a.Severity)})
+			}
+		}
+	}
+	return all
 }
 
 // lasts is how long an alert of a rule holds before it fires.

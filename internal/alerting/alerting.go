@@ -228,6 +228,7 @@ func (a *Alerting) move(ctx context.Context, set Settings, now time.Time, holds 
 		e.blind = blind
 		e.correct(b)
 		whole := *b
+		e.local = e.aboutTheStore(&whole, was)
 		b.Alerts = slices.DeleteFunc(slices.Clone(b.Alerts), func(a journal.Alert) bool { return isLocal[a.Rule] })
 		e.book = b
 		e.advance(holds)
@@ -387,7 +388,10 @@ func (d *Desk) Alerts(ctx context.Context) (*journal.AlertBook, error) {
 		return nil, err
 	}
 	if err != nil {
-		book = &journal.AlertBook{Waiting: local.Waiting}
+		book = &journal.AlertBook{Waiting: map[string]int{}}
+	}
+	for name, n := range local.Waiting {
+		book.Waiting[name] += n
 	}
 	for _, a := range local.Alerts {
 		if known := book.Find(a.AlertID); known != nil {

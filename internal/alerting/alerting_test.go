@@ -618,7 +618,9 @@ func TestStoreAway(t *testing.T) {
 	}
 	w.store, w.snapshot.Store.Away = store, nil
 	w.pass(DefaultKeepFiring + 2*Every)
-	w.told("firing store_away/", "firing died/ledger", "resolved store_away/")
+	w.told("firing store_away/", "resolved store_away/")
+	w.pass(leftover)
+	w.told("firing store_away/", "resolved store_away/", "firing died/ledger")
 	if got := w.happened("store_away"); !slices.Equal(got, []string{"fired", "told", "resolved"}) {
 		t.Errorf("on record: %q", got)
 	}
@@ -626,7 +628,7 @@ func TestStoreAway(t *testing.T) {
 	// Later it is another incident.
 	w.store, w.snapshot.Store.Away = away{gone}, &overview.Trouble{Since: w.now, Error: gone.Error()}
 	w.pass(2 * time.Minute)
-	w.told("firing store_away/", "firing died/ledger", "resolved store_away/", "firing store_away/")
+	w.told("firing store_away/", "resolved store_away/", "firing died/ledger", "firing store_away/")
 }
 
 // A silence of the store, whose end is announced, holds while the store is away and cannot be asked for it. Afterwards each repeat
@@ -876,7 +878,11 @@ func TestLastErrorOfAnAddress(t *testing.T) {
 	w.store, w.snapshot.Store.Away = away{errors.New("gone")}, &overview.Trouble{Since: w.now, Error: "gone"}
 	w.pass(2 * time.Minute)
 	last(1, journal.AlertDelayed, "no route to host")
-	w.ops.down = nil
+	w.store = store
+	if book, err := w.gateways[1].Desk().Alerts(t.Context()); err != nil || book.Waiting["ops"] != 1 {
+		t.Errorf("the store is back, and there wait %v, %v", book.Waiting, err)
+	}
+	w.store, w.ops.down = away{errors.New("gone")}, nil
 	w.pass(mostWait)
 	last(1, journal.AlertTold, "")
 	w.store, w.snapshot.Store.Away = store, nil
@@ -1192,7 +1198,9 @@ func TestRecoveryIsNoAlarm(t *testing.T) {
 	hub.Health = nil
 	w.pass(4 * time.Minute)
 	w.told("firing destination_failing/hub")
-	w.pass(2 * time.Minute)
+	w.pass(leftover)
+	w.told("firing destination_failing/hub", "resolved destination_failing/hub")
+	w.pass(leftover)
 	w.told("firing destination_failing/hub", "resolved destination_failing/hub", "firing backlog_old/hub")
 
 	w = newWorld(t, 1)
@@ -1211,6 +1219,54 @@ func TestRecoveryIsNoAlarm(t *testing.T) {
 	hub.Dead, hub.Hour.Dead = 40, 40
 	w.pass(Every)
 	w.told("firing type_fails/hub", "firing died/hub")
+}
+
+// What was refused, and waits, because the store or a cell was away is not told when that is over: five minutes are counted that
+// go back up to six. What stays is.
+func TestWhatWasRefusedIsNoAlarm(t *testing.T) {
+	for rule, away := range map[string]func(*overview.Snapshot, bool){
+		"store_away/": func(s *overview.Snapshot, is bool) {
+			if s.Store.Away = nil; is {
+				s.Store.Away = &overview.Trouble{Since: began, Error: "gone"}
+			}
+		},
+		"store_unwritable/": func(s *overview.Snapshot, is bool) {
+			if s.Store.Unwritable = nil; is {
+				s.Store.Unwritable = &overview.Trouble{Since: began, Error: "read-only"}
+			}
+		},
+		"cell_away/b": func(s *overview.Snapshot, is bool) {
+			if s.Cells = []overview.CellState{{Name: "b"}}; is {
+				s.Cells[0].Error = "gone"
+			}
+		},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			w := newWorld(t, 2)
+			refused := func(n int64) {
+				w.snapshot.Sources = []overview.SourceState{{Name: "billing", Five: overview.Intake{Ours: n}}}
+			}
+			away(&w.snapshot, true)
+			refused(9)
+			old := began.Add(-time.Hour)
+			if rule != "cell_away/b" {
+				w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub"}, Oldest: &old, Backlog: 5}}
+			}
+			w.pass(10 * time.Minute)
+			away(&w.snapshot, false)
+			w.pass(6 * time.Minute)
+			refused(0)
+			w.snapshot.Destinations = nil
+			w.pass(20 * time.Minute)
+			w.told("firing "+rule, "resolved "+rule)
+			away(&w.snapshot, true)
+			refused(9)
+			w.pass(10 * time.Minute)
+			away(&w.snapshot, false)
+			w.pass(DefaultKeepFiring + leftover + 2*Every)
+			w.told("firing "+rule, "resolved "+rule, "firing "+rule, "resolved "+rule, "firing senders_refused/")
+		})
+	}
 }
 
 // First attempts that fail are told once there was time to find out why: nobody is paged for what follows from a destination

@@ -83,9 +83,10 @@ type AlertSilence struct {
 
 // AlertList is what is remembered of alerts.
 type AlertList struct {
-	Alerts   []AlertState   `json:"alerts" nullable:"false" doc:"Those that fire, and those that are about to: causes first, and the worst of them."`
-	Silences []AlertSilence `json:"silences" nullable:"false" doc:"Those that last."`
-	Channels []Channel      `json:"channels" nullable:"false"`
+	Evaluated bool           `json:"evaluated" doc:"If not, alerts.enabled is false at the gateway that was asked: what is listed is how it stood then."`
+	Alerts    []AlertState   `json:"alerts" nullable:"false" doc:"Those that fire, and those that are about to: causes first, and the worst of them."`
+	Silences  []AlertSilence `json:"silences" nullable:"false" doc:"Those that last."`
+	Channels  []Channel      `json:"channels" nullable:"false"`
 }
 
 func (a *api) alerts(ctx context.Context, _ *struct{}) (*answer[AlertList], error) {
@@ -101,9 +102,11 @@ func (a *api) alerts(ctx context.Context, _ *struct{}) (*answer[AlertList], erro
 		return nil, err
 	}
 	list := listOf(book, a.opt.Now())
+	list.Evaluated = a.evaluated()
 	for _, c := range a.opt.Channels() {
 		c.Waiting = book.Waiting[c.Name]
-		if last := tried[c.Name]; last.Event == journal.AlertDelayed || last.Event == journal.AlertNotTold {
+		// Of a channel for which nothing waits what was delayed was told since, though that may be too long ago to be found.
+		if last := tried[c.Name]; last.Event == journal.AlertDelayed && c.Waiting > 0 || last.Event == journal.AlertNotTold {
 			_, why := last.Address()
 			c.Failed = &Failed{last.At.UTC(), why, last.Event == journal.AlertNotTold}
 		}
@@ -191,8 +194,10 @@ func (a *api) alertRules(ctx context.Context, _ *struct{}) (*answer[AlertRules],
 	if err != nil {
 		return nil, a.problem(ctx, err)
 	}
-	return &answer[AlertRules]{AlertRules{a.opt.Evaluated == nil || a.opt.Evaluated(), s.At.UTC(), a.rules().Stand(s)}}, nil
+	return &answer[AlertRules]{AlertRules{a.evaluated(), s.At.UTC(), a.rules().Stand(s)}}, nil
 }
+
+func (a *api) evaluated() bool { return a.opt.Evaluated == nil || a.opt.Evaluated() }
 
 // AlertRecord is something that happened to an alert.
 type AlertRecord struct {

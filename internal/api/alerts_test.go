@@ -75,7 +75,7 @@ func (a *alerts) Silence(_ context.Context, s journal.Silence) (journal.Silence,
 
 func (a *alerts) Tried(context.Context) map[string]journal.AlertRecord {
 	return map[string]journal.AlertRecord{
-		"oncall": {At: now, Event: journal.AlertTold, Text: "oncall"},
+		"oncall": {At: now, Event: journal.AlertDelayed, Text: "oncall: it answered 500"}, // and nothing waits
 		"team":   {At: now, Event: journal.AlertDelayed, Text: "team: it answered 403 Forbidden: no_service"},
 		"gone":   {At: now, Event: journal.AlertNotTold, Text: "gone: 404"},
 	}
@@ -109,7 +109,7 @@ func TestAlerts(t *testing.T) {
 	}
 	all := list["alerts"].([]any)
 	first := all[0].(map[string]any)
-	if len(all) != 2 || first["name"] != "destination_failing/app" || first["headline"] != "destination_failing it is" || first["acknowledged"] != nil || all[1].(map[string]any)["name"] != "store_slow" {
+	if list["evaluated"] != true || len(all) != 2 || first["name"] != "destination_failing/app" || first["headline"] != "destination_failing it is" || first["acknowledged"] != nil || all[1].(map[string]any)["name"] != "store_slow" {
 		t.Errorf("alerts %v", all)
 	}
 	r.post("/api/v1/alerts/acknowledge", map[string]any{"alert": "destination_failing/app", "reason": "restarting it"}, 200)
@@ -228,7 +228,7 @@ func TestAlertRules(t *testing.T) {
 	r := newRig(t)
 	rules := alert.Settings{"backlog_old": {Off: true}}
 	options := api.Options{
-		Alerts: r.alerts, Now: func() time.Time { return now }, Rules: func() alert.Settings { return rules },
+		Alerts: r.alerts, Channels: func() []api.Channel { return nil }, Now: func() time.Time { return now }, Rules: func() alert.Settings { return rules },
 		Overview: func(context.Context) (*overview.Snapshot, error) {
 			return &overview.Snapshot{At: now, Store: overview.StoreState{Commits: 9, CommitMS: 500}}, nil
 		},
@@ -246,9 +246,11 @@ func TestAlertRules(t *testing.T) {
 		t.Errorf("off: %v", is)
 	}
 	options.Evaluated = func() bool { return false }
-	r.handler = api.New(options)
-	if list := r.get("/api/v1/alerts/rules"); list["evaluated"] != false {
-		t.Errorf("without alerts: %v", list["evaluated"])
+	r.handler, r.alerts.fails = api.New(options), false
+	for _, path := range []string{"/api/v1/alerts/rules", "/api/v1/alerts"} {
+		if got := r.get(path)["evaluated"]; got != false {
+			t.Errorf("%s without alerts: %v", path, got)
+		}
 	}
 }
 

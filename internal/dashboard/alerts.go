@@ -16,9 +16,10 @@ type alertsView struct {
 	api.AlertList
 	api.AlertRules
 	api.AlertHistory
-	Alert  string           `json:"-"` // whose history it is; empty: that of all
-	Older  string           `json:"-"` // address of the next part
-	Tested *api.ChannelTest `json:"tested,omitempty"`
+	Evaluated bool             `json:"evaluated"` // which the list and the rules both say
+	Alert     string           `json:"-"`         // whose history it is; empty: that of all
+	Older     string           `json:"-"`         // address of the next part
+	Tested    *api.ChannelTest `json:"tested,omitempty"`
 	// Unread is why it is not known what happened. All else is shown without: it is in memory, and what concerns the store is
 	// acknowledged here while that is away.
 	Unread string `json:"history_unread,omitempty"`
@@ -35,6 +36,7 @@ func (d *dashboard) alerts(r *http.Request) (*page, error) {
 	if err := d.get(r.Context(), "/alerts/rules", nil, &v.AlertRules); err != nil {
 		return nil, err
 	}
+	v.Evaluated = v.AlertList.Evaluated
 	alert.Nearest(v.Rules)
 	about := url.Values{"limit": {"50"}}
 	for name, value := range map[string]string{"alert": v.Alert, "cursor": r.URL.Query().Get("cursor")} {

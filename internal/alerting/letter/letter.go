@@ -31,11 +31,12 @@ const (
 func Write(m alerting.Message, dashboard string) *notify.Message {
 	told := slices.Clone(m.Notifications)
 	slices.SortStableFunc(told, func(a, b alerting.Notification) int {
-		return cmp.Or(rank(a.State)-rank(b.State), weight(a.Severity)-weight(b.Severity))
+		return cmp.Or(over(a.State)-over(b.State), weight(a.Severity)-weight(b.Severity), rank(a.State)-rank(b.State))
 	})
 	first := &told[0]
+	state := slices.MinFunc(told, func(a, b alerting.Notification) int { return rank(a.State) - rank(b.State) }).State
 	out := &notify.Message{
-		Key: m.Key, Thread: first.Fingerprint + first.Fired.UTC().Format(time.RFC3339), State: notify.State(first.State), Severity: string(first.Severity),
+		Key: m.Key, Thread: first.Fingerprint + first.Fired.UTC().Format(time.RFC3339), State: notify.State(state), Severity: string(first.Severity),
 		At: latest(told), Title: title(told), Link: link(dashboard, ""),
 	}
 	for i := range told {
@@ -66,9 +67,18 @@ func Test(channel, installation, gateway, dashboard string, at time.Time) *notif
 	}
 }
 
-// rank puts what begins before what goes on, and that before what is over.
+// rank puts what begins before what goes on, and that before what is over. It is what a message is called, also where something
+// worse goes on.
 func rank(s alerting.State) int {
 	return map[alerting.State]int{alerting.Firing: 0, alerting.Repeat: 1, alerting.Resolved: 2}[s]
+}
+
+// over puts what is over last, however severe it was.
+func over(s alerting.State) int {
+	if s == alerting.Resolved {
+		return 1
+	}
+	return 0
 }
 
 func weight(s alert.Severity) int {
@@ -115,14 +125,16 @@ var moment = regexp.MustCompile(` since \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`)
 func title(told []alerting.Notification) string {
 	first := &told[0]
 	word := map[alerting.State]string{alerting.Firing: strings.ToUpper(string(first.Severity)), alerting.Repeat: "STILL", alerting.Resolved: "RESOLVED"}[first.State]
-	same := slices.IndexFunc(told, func(n alerting.Notification) bool { return n.State != first.State })
-	if same < 0 {
-		same = len(told)
+	var same []alerting.Notification
+	for _, n := range told {
+		if n.State == first.State {
+			same = append(same, n)
+		}
 	}
 	var what string
 	switch {
-	case same > 1:
-		what = strconv.Itoa(same) + " x " + words(first.Rule) + ": " + names(told[:same], 5)
+	case len(same) > 1:
+		what = strconv.Itoa(len(same)) + " x " + words(first.Rule) + ": " + names(same, 5)
 	case first.State == alerting.Resolved:
 		what = words(first.Rule)
 		if first.Subject != "" {

@@ -239,6 +239,34 @@ func TestSeveralSubjects(t *testing.T) {
 	check(t, letter.Write(message(told[:2]...), dashboard))
 }
 
+// A message is as severe as the worst of what is not over, and begins with it, also where it is told again.
+func TestTheWorstIsFirst(t *testing.T) {
+	of := func(subject string, severity alert.Severity, state alerting.State) alerting.Notification {
+		a := fired(t, "died")
+		a.Subject, a.Severity, a.Headline = subject, severity, "Deliveries to "+subject+" are dead."
+		return notification(a, state)
+	}
+	for name, c := range map[string]struct {
+		told     []alerting.Notification
+		severity string
+		state    notify.State
+		first    string
+		title    string
+	}{
+		"a page goes on": {[]alerting.Notification{of("mail", alert.Ticket, alerting.Firing), of("ledger", alert.Page, alerting.Repeat), of("hub", alert.Ticket, alerting.Repeat)},
+			"page", notify.Firing, "ledger", "STILL 2 x died: ledger, hub"},
+		"a page is over":    {[]alerting.Notification{of("ledger", alert.Page, alerting.Resolved), of("mail", alert.Ticket, alerting.Repeat)}, "ticket", notify.Repeat, "mail", "STILL Deliveries to mail are dead"},
+		"all are over":      {[]alerting.Notification{of("mail", alert.Ticket, alerting.Resolved), of("ledger", alert.Page, alerting.Resolved)}, "page", notify.Resolved, "ledger", "RESOLVED 2 x died: ledger, mail"},
+		"one page of those": {[]alerting.Notification{of("mail", alert.Ticket, alerting.Firing), of("ledger", alert.Page, alerting.Firing)}, "page", notify.Firing, "ledger", "PAGE 2 x died: ledger, mail"},
+	} {
+		m := letter.Write(message(c.told...), dashboard)
+		check(t, m)
+		if m.Severity != c.severity || m.State != c.state || m.Alerts[0].Subject != c.first || m.Title != c.title {
+			t.Errorf("%s: it is %s, %s, and says %q, first of %s", name, m.Severity, m.State, m.Title, m.Alerts[0].Subject)
+		}
+	}
+}
+
 // What strangers had a part in can neither begin a line nor move a cursor, and has no room to hide the rest.
 func TestTextsOfStrangers(t *testing.T) {
 	a := fired(t, "type_fails")

@@ -328,7 +328,7 @@ func (a *API) silence() api.AlertSilence {
 
 // alerts are those of the overview, each looked after in another way.
 func (a *API) alerts() api.AlertList {
-	list := api.AlertList{Alerts: []api.AlertState{}, Silences: []api.AlertSilence{}, Channels: []api.Channel{
+	list := api.AlertList{Evaluated: !a.Disabled, Alerts: []api.AlertState{}, Silences: []api.AlertSilence{}, Channels: []api.Channel{
 		{Name: "oncall", Kind: "pagerduty", Severities: []string{"page"}}, {Name: "team", Kind: "slack", Severities: []string{"page", "ticket"}, Waiting: 2,
 			Failed: &api.Failed{At: ago(3 * time.Minute), Error: a.text("it answered 403 Forbidden: no_service")}},
 	}}
