@@ -252,12 +252,13 @@ func (g *Gateway) openOrLater(ctx context.Context, wired *wiring) error {
 // openLater serves the sources that are observed, and goes on with the start when the store can be opened.
 func (g *Gateway) openLater(wired *wiring, cause error) {
 	g.opt.Logger.Error("gateway: the store is away; sources with mode observe are served, and the senders of all others are asked to come again", "error", cause)
-	early := overview.New(g.earlyOverview(cause))
+	g.opening.cause.Store(&cause)
+	early := overview.New(g.earlyOverview())
 	admin := g.adminMux(g.newReadiness(), g.earlyQuestions(early))
 	g.serve(g.admin, admin)
 	g.serve(g.ingest, g.earlyIngest(wired))
 	ctx, cancel := context.WithCancel(context.Background())
-	g.opening = opening{cancel, make(chan struct{}), alerting.New(g.earlyAlerting(early))}
+	g.opening.cancel, g.opening.done, g.opening.alerting = cancel, make(chan struct{}), alerting.New(g.earlyAlerting(early))
 	g.opening.alerting.Start()
 	go func() {
 		defer close(g.opening.done)
@@ -292,7 +293,11 @@ func (g *Gateway) awaitStore(ctx context.Context, wired *wiring) bool {
 		if err == nil {
 			return true
 		}
-		if text := err.Error(); text != said && ctx.Err() == nil {
+		if ctx.Err() != nil {
+			return false
+		}
+		g.opening.cause.Store(&err)
+		if text := err.Error(); text != said {
 			said = text
 			g.opt.Logger.Error("gateway: the store cannot be opened; it is tried again every second", "error", err)
 		}

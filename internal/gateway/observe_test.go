@@ -24,6 +24,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/alerting"
@@ -462,6 +463,57 @@ func (l lineByLine) Enabled(context.Context, slog.Level) bool         { return t
 func (l lineByLine) Handle(_ context.Context, line slog.Record) error { l(line.Message); return nil }
 func (l lineByLine) WithAttrs([]slog.Attr) slog.Handler               { return l }
 func (l lineByLine) WithGroup(string) slog.Handler                    { return l }
+
+// Why the store cannot be opened is told by the last attempt, and not by the one at the start: somebody mends what it says.
+func TestObserveSaysWhyTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	const first, second = "the database system is starting up", "the database system is in recovery mode"
+	var now atomic.Value // what the database says
+	now.Store(first)
+	database, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { database.Close() })
+	go func() {
+		for {
+			c, err := database.Accept()
+			if err != nil {
+				return
+			}
+			asked := pgproto3.NewBackend(c, c)
+			if _, err := asked.ReceiveStartupMessage(); err == nil {
+				asked.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "57P03", Message: now.Load().(string)})
+				_ = asked.Flush()
+			}
+			c.Close()
+		}
+	}()
+	var ahead atomic.Int64
+	changed := make(chan struct{})
+	tellChanged := sync.OnceFunc(func() { close(changed) })
+	g, err := Start(t.Context(), observed(config.Store{Driver: config.Postgres, DSN: "postgres://nobody@" + database.Addr().String() + "/nothing?sslmode=disable"}, newSink(t).URL), Options{
+		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		Logger: slog.New(lineByLine(func(message string) {
+			if strings.HasPrefix(message, "gateway: the store cannot be opened") && now.Swap(second) == second {
+				tellChanged()
+			}
+		})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(t, g) })
+	select {
+	case <-changed:
+	case <-time.After(patience):
+		t.Fatal("the store was not asked again")
+	}
+	ahead.Store(int64(time.Minute)) // what was known at the start is old
+	if _, text := get(t, client(t), g, "/api/v1/overview"); !strings.Contains(text, second) || strings.Contains(text, first) {
+		t.Errorf("it says %s", text)
+	}
+}
 
 // A database that answers again, and is gone at the next question, keeps no observed application
 // from being served: the start goes on at the next try, with nothing left of the one that failed.

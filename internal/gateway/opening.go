@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -29,7 +30,11 @@ type opening struct {
 	cancel   context.CancelFunc // nil: there is none
 	done     chan struct{}
 	alerting *alerting.Alerting // which tells that the store is away
+	cause    atomic.Pointer[error]
 }
+
+// why is what the last attempt failed for.
+func (o *opening) why() error { return *o.cause.Load() }
 
 // close ends it, and waits until it has.
 func (o *opening) close() {
@@ -94,12 +99,12 @@ func (g *Gateway) earlyIngest(wired *wiring) http.Handler {
 }
 
 // earlyOverview says where the overview looks that is shown before the store is there: at nothing of it.
-func (g *Gateway) earlyOverview(cause error) overview.Options {
+func (g *Gateway) earlyOverview() overview.Options {
 	return overview.Options{
-		Fleet:   func(context.Context) (fleet.DestinationList, error) { return fleet.DestinationList{}, cause },
+		Fleet:   func(context.Context) (fleet.DestinationList, error) { return fleet.DestinationList{}, g.opening.why() },
 		Recent:  g.tally.Recent,
 		Sources: func() []overview.SourceState { return overviewSources(&g.wired.Load().plan) },
-		Ready:   func() error { return cause },
+		Ready:   g.opening.why,
 		Upkeep:  func() overview.Upkeep { return overview.Upkeep{} },
 		Free:    func() int64 { return freeBytes(g.config().Store) },
 		Now:     g.opt.Now,
