@@ -709,7 +709,7 @@ func ExampleShippo() {
 func ExampleShopify() {
 	p := provider.Shopify("fake-secret")
 	show(p, sample(p, "evt_1", ""))
-	// Output: orders/create 21:example.myshopify.com13:orders/create5:evt_1 header:X-Shopify-Shop-Domain + header:X-Shopify-Topic + header:X-Shopify-Event-Id + header:X-Shopify-Name false
+	// Output: orders/create 21:example.myshopify.com13:orders/create5:evt_132:1f6ba7ed3a9fd023154669d0f309755f header:X-Shopify-Shop-Domain + header:X-Shopify-Topic + header:X-Shopify-Event-Id + hash:json:$ + header:X-Shopify-Name false
 }
 
 func ExampleSinch() {

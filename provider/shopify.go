@@ -5,9 +5,10 @@ import "github.com/hookonce/hookonce/provider/spec"
 // Shopify returns the provider for Shopify webhooks. The secrets are the client secrets of the app.
 // It panics if a secret is missing or empty.
 //
-// The key is made of shop, topic, X-Shopify-Event-Id and, where there is one, the name of the
-// subscription; without an event id, of shop, topic and X-Shopify-Webhook-Id. The signature covers
-// the body only, so the key is not signed, and no time is signed.
+// The key is made of shop, topic, X-Shopify-Event-Id, a digest of the body and, where there is one, the name
+// of the subscription: one action of a merchant makes events that share the event id. Without an event id,
+// or where the body is no JSON, it is made of shop, topic and X-Shopify-Webhook-Id. The signature covers the
+// body only, so the key is not signed, and no time is signed.
 func Shopify(secrets ...string) *spec.Provider {
 	return must(spec.New(shopifySpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
@@ -23,7 +24,8 @@ func shopifySpec() spec.Spec {
 		},
 		Event: spec.Extract{
 			Key: [][]spec.Value{
-				{"header:X-Shopify-Shop-Domain", "header:X-Shopify-Topic", "header:X-Shopify-Event-Id", "header:X-Shopify-Name?"},
+				// The event id is that of the merchant's action, which changes several objects; retries carry the body of the first attempt.
+				{"header:X-Shopify-Shop-Domain", "header:X-Shopify-Topic", "header:X-Shopify-Event-Id", "hash:json:$", "header:X-Shopify-Name?"},
 				{"const:webhook", "header:X-Shopify-Shop-Domain", "header:X-Shopify-Topic", "header:X-Shopify-Webhook-Id"},
 				{"const:webhook", "header:Shopify-Shop-Domain", "header:Shopify-Topic", "header:Shopify-Webhook-Id"},
 			},
@@ -55,16 +57,18 @@ func shopifySpec() spec.Spec {
 		},
 		Sources: []spec.Source{
 			stated("event id is what duplicates share", "shopify.dev/docs/apps/build/webhooks/ignore-duplicates"),
+			stated("event id is shared by all deliveries of one action of the merchant", "shopify.dev/docs/apps/build/webhooks/delivery-structure"),
 			stated("signature", "Shopify/shopify-api-js: packages/shopify-api/lib/webhooks"),
 			stated("headers without X-", "Shopify/shopify-api-ruby: lib/shopify_api/webhooks/request.rb"),
 			stated("retries, time of the event", "Shopify changelog, 2024-09-10"),
 			reported("deadline, deletion after failures", "Shopify documentation, quoted"),
-			reported("key is the same in retries", "inferred: it is that of the event, and offered for recognising duplicates"),
-			reported("shop, topic and name in the key", "inferred: several subscriptions to one topic share the event id; whether topics share it is not stated"),
+			reported("key is the same in retries", "inferred: the event id is offered for recognising duplicates, and the body is that of the first attempt"),
+			reported("shop, topic, body and name in the key", "inferred: several subscriptions, topics and objects share the event id"),
 		},
 		Traps: []string{
 			"the webhook id differs between two subscriptions to one topic: as the key it lets the copy through",
-			"the event id alone may merge events of different topics, and of subscriptions that ask for different fields",
+			"the event id is that of the merchant's action: as the key, even with the topic, it loses all but the first of the objects that one action changes",
+			"two objects whose bodies are equal are one event: name id among the include_fields of a subscription",
 			"eight failures in a row delete a subscription that was made through the Admin API",
 			"retries carry the original payload: an older state may arrive after a newer one",
 			"webhooks made in the store's notification settings are signed with another key",
