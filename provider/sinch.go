@@ -33,6 +33,8 @@ func sinchSpec() spec.Spec {
 			},
 			Tenant: []spec.Value{"json:$.app_id"},
 		},
+		// Sinch's SMS callbacks come again after 5xx and 429 alone: a wrong secret would lose events.
+		Answer:  spec.Answer{Reject: 503},
 		Headers: []string{"X-Sinch-Webhook-Signature-Algorithm", "X-Sinch-*"},
 		Example: spec.Template{
 			ID:   "01EQBC1A3BEK731GY4YXEN0C2R",
@@ -48,11 +50,13 @@ func sinchSpec() spec.Spec {
 			stated("signature", "sinch/sinch-sdk-node: packages/sdk-client/src/utils/authorization.helper.ts"),
 			stated("fields", "sinch/sinch-sdk-node: packages/conversation/src/models/v1/mod-callback-events"),
 			reported("key", "inferred from what the callbacks carry"),
+			reported("after which answers it sends again", "inferred: of the callbacks of Sinch's SMS API it is stated, developers.sinch.com/docs/sms/api-reference/sms/tag/Webhooks"),
 			notSourced("retries"),
 			notSourced("deadline"),
 		},
 		Traps: []string{
 			"a delivery report comes for every status of a message: its id alone as the key loses all but the first",
+			"after a status of the 400s other than 429 the callbacks of Sinch's SMS API do not come again: requests with a wrong signature are answered 503, so that a secret that was changed on one side only can be put right",
 			"callbacks about conversations, contacts, opt-ins and channels pass through unkeyed: no source states an id for them",
 			"callbacks of Voice, Verification and Numbers are signed in another way and are refused",
 		},
