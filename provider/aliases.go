@@ -303,7 +303,7 @@ func (a alias) spec() spec.Spec {
 	s := a.base()
 	s.Name, s.Title, s.Example.Type = a.name, a.title, a.kind
 	s.Headers = []string{"Svix-*", "Webhook-*"}
-	s.Sources = append([]spec.Source{stated("the scheme", "standard-webhooks/standard-webhooks: spec/standard-webhooks.md")}, a.sources...)
+	s.Sources = append([]spec.Source{stated("the scheme, in which a retry is signed anew", "standard-webhooks/standard-webhooks: spec/standard-webhooks.md")}, a.sources...)
 	if a.differs != nil {
 		a.differs(&s)
 	}

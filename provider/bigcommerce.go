@@ -42,6 +42,7 @@ func bigCommerceSpec() spec.Spec {
 			stated("signature, retries for 48 hours, any 2xx accepts", "bigcommerce/docs: docs/integrations/webhooks/https-webhook-overview.mdx"),
 			stated("a hash that copies share, which is that of the payload", "bigcommerce/docs: docs/integrations/webhooks/overview.mdx, events/index.mdx"),
 			reported("key", "inferred: Standard Webhooks, whose libraries BigCommerce asks for, define the webhook-id"),
+			reported("a retry is signed anew", "inferred: Standard Webhooks define the signed time as that of the attempt"),
 			notSourced("whether the webhook-id is the same in a retry"),
 			notSourced("deadline"),
 		},

@@ -41,6 +41,7 @@ func boxSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("headers, key and attempt, deadline, ten retries of which the first is after five minutes", "box/developer.box.com: content/guides/webhooks/v2/index.md"),
 			stated("signature, ten minutes, two keys", "box/developer.box.com: content/guides/webhooks/v2/signatures-v2.md; box/box-node-sdk: WebhooksManager.validateMessage"),
+			reported("a retry is signed anew", "inferred: the signed time is when the payload was sent, and each retry is a delivery with an id of its own: developer.box.com/guides/webhooks/v2"),
 			notSourced("how long the retries take together"),
 		},
 		Traps: []string{

@@ -6,8 +6,8 @@ import "github.com/hookonce/hookonce/provider/spec"
 // panics if a secret is missing or empty.
 //
 // Events have no id. The key is made of the event's name, the time at which it was created and a digest
-// of its payload, all of which the signature covers. The signed time may be three minutes off in either
-// direction.
+// of its payload, all of which the signature covers. The signed time may be a day in the past, which covers
+// the retries, and three minutes ahead.
 func Calendly(secrets ...string) *spec.Provider {
 	return must(spec.New(calendlySpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
@@ -17,7 +17,7 @@ func calendlySpec() spec.Spec {
 		Name:   "calendly",
 		Title:  "Calendly",
 		Secret: "the webhook signing key",
-		Verify: []spec.Verify{timedMAC("Calendly-Webhook-Signature", spec.Seconds, 3*minute)},
+		Verify: []spec.Verify{signedOnce(timedMAC("Calendly-Webhook-Signature", spec.Seconds, 3*minute), day)},
 		Event: spec.Extract{
 			Key:      [][]spec.Value{{"json:$.event", "json:$.created_at", "hash:json:$.payload"}},
 			Type:     []spec.Value{"json:$.event"},
@@ -35,6 +35,7 @@ func calendlySpec() spec.Spec {
 			stated("header of the signature", "developer.calendly.com/api-docs/overview/webhooks/webhook-signatures"),
 			reported("what is signed, tolerance", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts; hookdeck/webhook-skills: skills/calendly-webhooks"),
 			reported("key", "inferred: there is no id of the event; of two with one name, moment and payload the second says nothing new"),
+			notSourced(onceOrAnew),
 			notSourced("whether created_at is the same in every attempt"),
 		},
 		Traps: []string{

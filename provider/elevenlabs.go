@@ -6,13 +6,17 @@ import "github.com/hookonce/hookonce/provider/spec"
 // missing or empty.
 //
 // Events have no id. The key is made of the type, the time of the event and the conversation, the request or the voice
-// that it is about, all of which the signature covers. The signed time may be half an hour off in either direction.
+// that it is about, all of which the signature covers. The signed time may be 75 minutes in the past, which
+// covers the retries, and half an hour ahead.
 func ElevenLabs(secrets ...string) *spec.Provider {
 	return must(spec.New(elevenLabsSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
+// elevenLabsRetry is how long ElevenLabs retries: after 30 s, 2, 8 and 30 minutes, each up to a tenth later.
+const elevenLabsRetry = 45 * minute
+
 func elevenLabsSpec() spec.Spec {
-	verify := timedMAC("ElevenLabs-Signature", spec.Seconds, 30*minute)
+	verify := signedOnce(timedMAC("ElevenLabs-Signature", spec.Seconds, 30*minute), elevenLabsRetry)
 	verify.Signature.Prefix = "v0="
 	return spec.Spec{
 		Name:   "elevenlabs",
@@ -33,7 +37,7 @@ func elevenLabsSpec() spec.Spec {
 		// Where retries are on, they come after 5xx, 429 and 408: a wrong secret would lose events.
 		Answer: spec.Answer{Reject: 503},
 		// The audio of a whole conversation comes in one body; how long it may be is not stated.
-		Limits:  spec.Limits{MaxBody: 25 << 20, Retry: 45 * minute}, // after 30 s, 2, 8 and 30 minutes, each up to a tenth later
+		Limits:  spec.Limits{MaxBody: 25 << 20, Retry: elevenLabsRetry},
 		Headers: []string{"ElevenLabs-*"},
 		Example: spec.Template{ID: "conv_01examplexampleexample0001", Type: "post_call_transcription", Body: elevenLabsExample},
 		Sources: []spec.Source{
@@ -41,7 +45,7 @@ func elevenLabsSpec() spec.Spec {
 			stated("fields, only 200 accepts", "elevenlabs/elevenlabs-docs: fern/conversational-ai/pages/workflows/post-call-webhook.mdx"),
 			stated("key (the event's time with an identifier that its kind of event has), retries", "elevenlabs.io/docs: eleven-api/resources/webhooks"),
 			notSourced("the identifiers of events other than a conversation's: request_id and voice_id are as receivers read them"),
-			notSourced("whether a retry is signed anew: the fifth attempt comes after more than the half hour that their SDK allows"),
+			notSourced(onceOrAnew),
 			notSourced("how large an audio webhook can be"),
 		},
 		Traps: []string{

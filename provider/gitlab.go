@@ -121,6 +121,7 @@ func gitlabSources() []spec.Source {
 		stated("webhooks are disabled after failures", "docs.gitlab.com/user/project/integrations/webhooks; gitlab-org/gitlab: merge request 166329"),
 		reported("deadline", "GitLab documentation, quoted"),
 		stated("the secret is the receiver's choice", "docs.gitlab.com/user/project/integrations/webhooks"),
+		reported("a retry is signed anew", "inferred: the headers are made for each request: gitlabhq/gitlabhq: app/services/web_hook_service.rb"),
 		notSourced("when a request that timed out is retried, and for how long a delivery can be sent again"),
 		stated("list, its window, sending again five times a minute", "gitlabhq/gitlabhq: doc/api/project_webhooks.md, lib/api/hooks/events.rb, lib/api/hooks/resend_hook.rb"),
 		stated("newest first, what of a body is recorded", "gitlabhq/gitlabhq: app/models/hooks/web_hook_log.rb, lib/api/entities/web_hook_log.rb"),

@@ -51,6 +51,7 @@ func hubspotSpec() spec.Spec {
 			stated("signatures", "HubSpot/hubspot-api-nodejs; HubSpot documentation, Validating requests"),
 			stated("escapes in the URL that are undone before it is signed", "HubSpot documentation, Validating requests: table of version 3"),
 			stated("eventId is not unique, fields, batches of up to 100, retries, deadline", "HubSpot documentation, Webhooks API"),
+			reported("a retry is signed anew", "inferred: the signature covers attemptNumber, which counts up"),
 			reported("parts of the key", "inferred: eventId with everything that tells one change from another"),
 			reported("Retry-After with 429 is honoured", "HubSpot developer forum"),
 		},

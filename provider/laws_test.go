@@ -93,6 +93,27 @@ func TestEveryProviderAsksAgain(t *testing.T) {
 	})
 }
 
+// TestRetriesAreNotTooOld: a tolerance that is shorter than the sender retries refuses the retries of whoever signs once, and
+// the event is lost. It covers them, or a source says that a retry is signed anew, or why that is assumed.
+func TestRetriesAreNotTooOld(t *testing.T) {
+	every(t, func(t *testing.T, s spec.Spec, _ *spec.Provider) {
+		anew := slices.ContainsFunc(s.Sources, func(src spec.Source) bool {
+			return strings.Contains(src.Fact, "a retry is signed anew") && (src.Confidence != spec.NotSourced || strings.Contains(src.Fact, assumed))
+		})
+		for i, v := range s.Verify {
+			if v.Time == nil || v.Time.Past == 0 || anew {
+				continue
+			}
+			switch retry := s.Limits.Retry; {
+			case retry > v.Time.Past:
+				t.Errorf("way %d: it retries for %v, and what was signed %v ago is refused", i+1, retry, v.Time.Past)
+			case retry == 0 && s.Dedup.Retry == spec.Stable:
+				t.Errorf("way %d: it retries, nobody knows for how long, and what was signed %v ago is refused", i+1, v.Time.Past)
+			}
+		}
+	})
+}
+
 // TestEveryKeyCanBeKept: the retention that is the default covers every sender.
 func TestEveryKeyCanBeKept(t *testing.T) {
 	every(t, func(t *testing.T, s spec.Spec, _ *spec.Provider) {
@@ -257,6 +278,7 @@ func TestRejectionsCostNoSubscription(t *testing.T) {
 		"pagerduty":  429, // any other of the 400s drops the event
 		"sanity":     429,
 		"sentry":     503, // each of the 400s ends its attempts
+		"sinch":      503, // so do those of the callbacks of its SMS API, but 429
 		"discord":    401, // which is what its probes want
 		"xero":       401,
 	}
@@ -278,7 +300,6 @@ func TestRejectionsCostNoSubscription(t *testing.T) {
 		}
 		if rejected == 403 || rejected == 404 || rejected == 406 || rejected == 410 || notReady != ours {
 			t.Errorf("%d and %d end the retries, or the webhook, of some senders", rejected, notReady)
-		"sinch":      503, // so do those of the callbacks of its SMS API, but 429
 		}
 	})
 }

@@ -6,10 +6,14 @@ import "github.com/hookonce/hookonce/provider/spec"
 // It panics if a secret is missing or empty.
 //
 // The key is the Linear-Delivery header, which the signature does not cover. The time in the body,
-// webhookTimestamp, is signed and may be a minute off in either direction.
+// webhookTimestamp, is signed and may be eight hours in the past, which covers the retries, and a minute ahead: a retry has
+// the time of the first attempt.
 func Linear(secrets ...string) *spec.Provider {
 	return must(spec.New(linearSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
+
+// linearRetry is how long Linear retries: after 1 minute, 1 and 6 hours.
+const linearRetry = 8 * hour
 
 func linearSpec() spec.Spec {
 	v := bodyMAC("Linear-Signature", "", spec.Hex)
@@ -18,7 +22,7 @@ func linearSpec() spec.Spec {
 		Name:   "linear",
 		Title:  "Linear",
 		Secret: "the webhook's signing secret",
-		Verify: []spec.Verify{v},
+		Verify: []spec.Verify{signedOnce(v, linearRetry)},
 		Event: spec.Extract{
 			Key:          [][]spec.Value{{"header:Linear-Delivery"}},
 			Subscription: []spec.Value{"json:$.webhookId"},
@@ -27,7 +31,7 @@ func linearSpec() spec.Spec {
 			Time:         []spec.Moment{at("json:$.createdAt", spec.RFC3339)},
 			Resource:     []spec.Value{"json:$.data.id"},
 		},
-		// webhookTimestamp is that of the attempt.
+		// webhookTimestamp may be that of the attempt.
 		Dedup: spec.Dedup{Same: []spec.Value{"json:$.type", "json:$.action", "json:$.createdAt", "json:$.data"}},
 		Order: &spec.Order{
 			By:       "json:$.data.updatedAt",
@@ -36,7 +40,7 @@ func linearSpec() spec.Spec {
 			Advisory: true,
 		},
 		Answer: spec.Answer{Deadline: 5 * second},
-		Limits: spec.Limits{Retry: 8 * hour}, // after 1 minute, 1 and 6 hours
+		Limits: spec.Limits{Retry: linearRetry},
 		// https://linear.app/developers/webhooks
 		Headers: []string{"Linear-Timestamp", "Linear-*"},
 		Example: spec.Template{
@@ -53,13 +57,15 @@ func linearSpec() spec.Spec {
 			stated("signature, tolerance, fields", "linear/linear: packages/sdk/src/webhooks/client.ts"),
 			reported("key", "Linear documentation, quoted"),
 			stated("deadline, three retries, after any other status than 200", "linear.app/developers/webhooks"),
-			notSourced("whether a retry keeps Linear-Delivery, and is signed anew"),
+			reported("a retry is the first request again, with its time", "vercel/eve: issue 1570"),
+			notSourced("whether a retry keeps Linear-Delivery"),
 		},
 		Traps: []string{
 			"webhookId is the subscription and the same for all its events: as the key it loses everything after the first",
 			"a webhook whose address does not answer may be disabled, until a person enables it again",
 			"the header Linear-Timestamp is not signed; webhookTimestamp in the body is",
-			"the id is not signed: whoever replays a captured request within the minute can change it",
+			"Linear's library refuses what is older than a minute, and with it every retry, which has the time of the first attempt",
+			"the id is not signed: whoever replays a captured request within eight hours can change it",
 		},
 	}
 }

@@ -33,6 +33,7 @@ func muxSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("key, fields, attempts", "muxinc/mux-node-sdk: src/resources/webhooks/webhooks.ts; docs.mux.com/webhook-reference"),
 			stated("retries, copies although the answer was 2xx, deadline", "docs.mux.com/guides/system/listen-for-webhooks"),
+			reported("a retry is signed anew", "inferred: the signature covers the list of attempts, which grows"),
 			reported("signature, tolerance", "webhook-co/webhook: packages/webhooks-spec/src/adapters/config.ts"),
 			notSourced("whether an older page's three days of retries still hold"),
 		},

@@ -62,6 +62,22 @@ func timed(v spec.Verify, in spec.Value, unit spec.Unit, tolerance time.Duration
 	return v
 }
 
+// signedOnce returns a way of signing whose time may be as old as the sender's last retry, for senders of which nobody says
+// that a retry is signed anew: one that carries the time of the first attempt would be refused for its age, and the event
+// lost. What its tolerance is for, clocks that differ, comes on top.
+func signedOnce(v spec.Verify, retry time.Duration) spec.Verify {
+	at := *v.Time
+	at.Past += retry
+	v.Time = &at
+	return v
+}
+
+// onceOrAnew is the gap that [signedOnce] is for, as sources admit it.
+const onceOrAnew = "whether a retry is signed anew; the tolerance covers the retries in case it is not"
+
+// assumed marks that gap where the tolerance stays as short as the sender says: the source says why.
+const assumed = "which the tolerance assumes"
+
 // timedMAC is the scheme that many have from Stripe: t=<time>,v1=<HMAC-SHA256 of time, dot and body in hexadecimal>.
 func timedMAC(header string, unit spec.Unit, tolerance time.Duration) spec.Verify {
 	v := timed(headerMAC(header, "v1=", spec.Hex, "ts", "const:.", "body"), "part:t=", unit, tolerance)

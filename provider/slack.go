@@ -44,6 +44,7 @@ func slackSpec() spec.Spec {
 		Sources: []spec.Source{
 			stated("signature, tolerance", "slack-go/slack: security.go; Slack documentation, Verifying requests from Slack"),
 			stated("retries, their headers, deadline, rate limit event, handshake", "Slack documentation, Events API"),
+			notSourced("whether a retry is signed anew, " + assumed + ": Slack says to refuse what is five minutes old, and commands and interactions, which it does not retry, have no key that would catch a replay"),
 			reported("event_id is the same on retries", "recommended as the key; Slack does not say it in so many words"),
 			stated("interactions carry their JSON in the form field payload", "slack-go/slack: interactions"),
 		},

@@ -62,7 +62,7 @@ func svixFamily(usual, other string) spec.Spec {
 			Body:   standardExample,
 		},
 		Sources: []spec.Source{
-			stated("signature, tolerance, key", "standard-webhooks/standard-webhooks: spec/standard-webhooks.md"),
+			stated("signature, tolerance, key, a retry is signed anew", "standard-webhooks/standard-webhooks: spec/standard-webhooks.md"),
 			stated("same id on every attempt", "svix/svix-webhooks: server/svix-server/src/worker.rs"),
 			reported("same id when sent again by hand", "inferred: the worker takes the id from the message"),
 		},

@@ -75,6 +75,7 @@ func stripeSpec() spec.Spec {
 			stated("signature, tolerance, key", "stripe/stripe-go: webhook/client.go"),
 			stated("fields of snapshot and thin events", "stripe/stripe-go: event.go, v2_events.go"),
 			stated("retries, resending, logical duplicates, no order", "Stripe documentation, Receive Stripe events in your webhook endpoint"),
+			stated("a retry is signed anew", "docs.stripe.com/webhooks, Preventing replay attacks"),
 			reported("time is not an order", "Stripe documentation, quoted"),
 			reported("logical duplicates have the same object", "inferred: Stripe says type and object id, which two updates share as well; the day is our choice"),
 			notSourced("deadline"),

@@ -54,6 +54,7 @@ func twitchSpec() spec.Spec {
 			reported("tolerance", "Twitch documentation, quoted"),
 			stated("the secret is the receiver's choice", "dev.twitch.tv/docs/eventsub/handling-webhook-events"),
 			notSourced("retries"),
+			notSourced("whether a retry is signed anew, " + assumed + ": Twitch says to refuse what is ten minutes old, and not for how long it retries"),
 			notSourced("deadline"),
 		},
 		Traps: []string{

@@ -13,15 +13,16 @@ func Webflow(secrets ...string) *spec.Provider {
 	return must(spec.New(webflowSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
+// webflowRetry is how long Webflow retries: three times, ten minutes apart.
+const webflowRetry = 40 * minute
+
 func webflowSpec() spec.Spec {
-	// The last retry comes after half an hour, and nobody says that it is signed anew.
 	v := timed(headerMAC("X-Webflow-Signature", "", spec.Hex, "ts", "const::", "body"), "header:X-Webflow-Timestamp", spec.Millis, 5*minute)
-	v.Time.Past = 45 * minute
 	return spec.Spec{
 		Name:   "webflow",
 		Title:  "Webflow",
 		Secret: "the secret that Webflow returned when the webhook was created, or the client secret of the app that created it",
-		Verify: []spec.Verify{v},
+		Verify: []spec.Verify{signedOnce(v, webflowRetry)},
 		Event: spec.Extract{
 			Key: [][]spec.Value{
 				{"json:$.triggerType", "json:$.payload.submittedAt", "hash:json:$.payload"},
@@ -39,7 +40,7 @@ func webflowSpec() spec.Spec {
 			Tenant:   []spec.Value{"json:$.payload.siteId"},
 		},
 		Answer:  spec.Answer{Status: 200},
-		Limits:  spec.Limits{Retry: 40 * minute}, // three more attempts, ten minutes apart
+		Limits:  spec.Limits{Retry: webflowRetry},
 		Headers: []string{"X-Webflow-*"},
 		Example: spec.Template{ID: "6321ca84df3949bfc6752327", Type: "form_submission", Object: "65429eadebe8a9f3a30f62d0", Body: webflowExample},
 		Sources: []spec.Source{
@@ -48,7 +49,7 @@ func webflowSpec() spec.Spec {
 			reported("unit of the time, tolerance of five minutes, which secret", "Webflow documentation, quoted by hookdeck/webhook-skills: skills/webflow-webhooks"),
 			reported("three more attempts ten minutes apart, redirects and other statuses than 200 fail", "Webflow documentation, quoted"),
 			reported("key", "inferred: an event has no id; its content with a time in it tells one from another"),
-			notSourced("whether a retry is signed anew: the tolerance covers the retries in case it is not"),
+			notSourced(onceOrAnew),
 			notSourced("deadline"),
 		},
 		Traps: []string{

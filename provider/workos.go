@@ -6,13 +6,13 @@ import "github.com/hookonce/hookonce/provider/spec"
 // It panics if a secret is missing or empty.
 //
 // The key is the id of the event, which the signature covers. The signed time, in milliseconds, may be
-// three minutes off in either direction.
+// three days in the past, which covers the retries, and three minutes ahead.
 func WorkOS(secrets ...string) *spec.Provider {
 	return must(spec.New(workosSpec(), spec.Settings{Secrets: spec.Secrets(secrets...)}))
 }
 
 func workosSpec() spec.Spec {
-	verify := timedMAC("WorkOS-Signature", spec.Millis, 3*minute)
+	verify := signedOnce(timedMAC("WorkOS-Signature", spec.Millis, 3*minute), 3*day)
 	spaced := verify
 	spaced.Signature.Split = ", " // as WorkOS writes it, and its own library relies on
 	return spec.Spec{
@@ -51,6 +51,7 @@ func workosSpec() spec.Spec {
 			stated("its Node library signs the parsed body as it writes it anew", "workos/workos-node: src/common/crypto/signature-provider.ts"),
 			stated("retries, no order, compare the times of the data", "workos.com/docs/webhooks"),
 			reported("key", "inferred: WorkOS retries the event, and the id is the event's"),
+			notSourced(onceOrAnew),
 			notSourced("how long a webhook can be sent again by hand"),
 			stated("list, its parameters, pages", "@workos-inc/node (npm): SerializedListEventOptions, List"),
 			stated("a webhook's id is that of the listed event", "workos.com/docs/events/quick-start"),
