@@ -16,5 +16,6 @@ const (
 	strayBits      = "the library ignores bits of base64 that belong to no byte, so several texts are one signature; one spelling is enough"
 	noTolerance    = "the library leaves the signed time to the caller"
 	pastOnly       = "the library compares with times in the past only; a signature that is valid tomorrow can be kept until then"
+	signedOnce     = "the library refuses what is older than some minutes; nobody says that a retry is signed anew, so what is as old as the last one is taken"
 	noEmptyBody    = "the library does not take an empty body, even if it is signed; no sender sends one"
 )

@@ -42,7 +42,7 @@ var nodeSenders = []nodeSender{
 	{provider: "workos", laxer: map[string]string{
 		"white space in the body": "the library verifies JSON that it wrote anew",
 		"signed 6m0s from now":    pastOnly,
-	}},
+	}, stricter: map[string]string{"signed -6m0s from now": signedOnce}},
 	{provider: "sanity", noise: true},
 	{provider: "gocardless", noise: true},
 	{provider: "mux", noise: true, laxer: map[string]string{"signed 6m0s from now": pastOnly}},

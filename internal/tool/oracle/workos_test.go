@@ -28,6 +28,9 @@ func workosSDK() sdk {
 		},
 		stricter: map[string]string{
 			"a comma after the signature":    emptyEntry,
+			"signed -4m0s from now":          signedOnce,
+			"signed -6m0s from now":          signedOnce,
+			"signed -1h0m0s from now":        signedOnce,
 			"one byte less in the signature": "the library slices at fixed places; the space after the comma says nothing",
 		},
 	}
