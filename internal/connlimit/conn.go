@@ -419,7 +419,7 @@ type body struct {
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil { // the end comes with the last bytes
+	if err == io.EOF { // the end comes with the last bytes; after another error there is nothing to work on
 		b.c.body(b.request, false)
 	}
 	return n, err

@@ -342,7 +342,7 @@ func (l *Listener) address(network netip.Prefix) *address {
 // cut closes a connection that was removed.
 func (l *Listener) cut(c *conn, by Cause) {
 	if c != nil {
-		c.Conn.Close()
+		hangUp(c.Conn)
 		l.opt.Watcher.Cut(by, c.address.network)
 	}
 }
@@ -374,10 +374,24 @@ const (
 	tooMany = "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 )
 
-// refuse answers and closes. Nothing was written before, so that the answer fits into the socket's buffer.
+// refuse answers and closes, and waits for nobody, because nobody else is accepted meanwhile. Nothing was written before, so
+// that the answer fits into the socket's buffer. TLS says nothing before it has heard from the peer, so that there is no answer.
 func refuse(c net.Conn, answer string) {
-	c.SetWriteDeadline(time.Now().Add(time.Second))
-	io.WriteString(c, answer)
+	if _, secured := c.(secured); !secured {
+		c.SetWriteDeadline(time.Now().Add(time.Second))
+		io.WriteString(c, answer)
+	}
+	hangUp(c)
+}
+
+// secured is a connection that speaks TLS over another one.
+type secured interface{ NetConn() net.Conn }
+
+// hangUp closes a connection at once. TLS would say so first, and wait until the peer has room for that.
+func hangUp(c net.Conn) {
+	if s, ok := c.(secured); ok {
+		c = s.NetConn()
+	}
 	c.Close()
 }
 

@@ -3,10 +3,13 @@ package connlimit_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync"
@@ -67,10 +70,21 @@ type rig struct {
 // newRig starts a server whose handler reads the body and answers "fine", unless another one is given.
 func newRig(t *testing.T, o connlimit.Options, handler http.HandlerFunc) *rig {
 	t.Helper()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	return newRigOn(t, listen(t), o, handler)
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// newRigOn is newRig on a listener.
+func newRigOn(t *testing.T, inner net.Listener, o connlimit.Options, handler http.HandlerFunc) *rig {
+	t.Helper()
 	r := &rig{T: t, tally: *newTally()}
 	o.Watcher = &r.tally
 	r.Listener = connlimit.New(inner, o)
@@ -174,6 +188,7 @@ var holds = map[string]string{
 	"half a body":    "POST / HTTP/1.1\r\nHost: gw.test\r\nContent-Length: 10\r\n\r\nhalf",
 	"chunks":         "POST / HTTP/1.1\r\nHost: gw.test\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
 	"expecting":      "POST / HTTP/1.1\r\nHost: gw.test\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n",
+	"too slow":       "POST /late HTTP/1.1\r\nHost: gw.test\r\nContent-Length: 10\r\n\r\nhalf",
 }
 
 // Whoever holds all connections that there are, from few addresses or from many, keeps nobody out, not even those who have his
@@ -186,8 +201,14 @@ func TestHoldersKeepNobodyOut(t *testing.T) {
 				t.Parallel()
 				began := make(chan struct{}, 1)
 				r := newRig(t, connlimit.Options{Limits: connlimit.Limits{Max: most, PerAddress: each}, HeaderLines: 100, LargeHeaders: 4},
-					func(_ http.ResponseWriter, r *http.Request) {
+					func(w http.ResponseWriter, r *http.Request) {
 						began <- struct{}{}
+						if r.URL.Path == "/late" { // its time is over, and it is read on so that the peer can read the answer
+							socket := http.NewResponseController(w)
+							socket.SetReadDeadline(time.Unix(1, 0))
+							io.Copy(io.Discard, r.Body)
+							socket.SetReadDeadline(time.Time{})
+						}
 						io.Copy(io.Discard, r.Body)
 					})
 				// A request that has just come is worked on for a moment, and a new connection may be refused meanwhile.
@@ -379,6 +400,45 @@ func TestWorkIsNotCut(t *testing.T) {
 	for i, c := range working {
 		if got := answer(c); got != 200 {
 			t.Errorf("request %d was answered %d", i, got)
+		}
+	}
+}
+
+// TLS waits for what the peer says first. A peer that is turned away and says nothing keeps nobody out.
+func TestSilentPeersOfTLS(t *testing.T) {
+	own := httptest.NewUnstartedServer(nil) // for its certificate
+	own.StartTLS()
+	own.Close()
+	began, release := make(chan struct{}), make(chan struct{})
+	r := newRigOn(t, tls.NewListener(listen(t), &tls.Config{Certificates: own.TLS.Certificates}),
+		connlimit.Options{Limits: connlimit.Limits{Max: 10, PerAddress: 1}}, func(http.ResponseWriter, *http.Request) {
+			began <- struct{}{}
+			<-release
+		})
+	finish := sync.OnceFunc(func() { close(release) })
+	defer finish()
+	ask := func(from string) net.Conn {
+		c := tls.Client(r.dial(from), &tls.Config{InsecureSkipVerify: true})
+		if _, err := io.WriteString(c, get); err != nil {
+			t.Fatalf("%s does not get in: %v", from, err)
+		}
+		r.receive("a request is worked on", began)
+		return c
+	}
+	held := ask("127.0.1.1")
+	silent := r.dial("127.0.1.1")
+	other := ask("127.0.0.9")
+	var timeout net.Error
+	if n, err := silent.Read(make([]byte, 1)); n > 0 || err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+		t.Errorf("who is turned away reads %d bytes, %v", n, err)
+	}
+	if n := r.of(r.refused, connlimit.ByAddress); n != 1 {
+		t.Errorf("%d refused", n)
+	}
+	finish()
+	for _, c := range []net.Conn{held, other} {
+		if got := answer(c); got != 200 {
+			t.Errorf("answered %d", got)
 		}
 	}
 }

@@ -69,6 +69,35 @@ func (d *door) come(from string) *peer {
 	return p
 }
 
+// secured is a connection that speaks TLS with a peer who has no room for a word more.
+type secured struct {
+	*peer
+	*testing.T
+}
+
+func (s secured) NetConn() net.Conn { return s.peer }
+func (s secured) Close() error      { s.Error("it is waited for room to say goodbye"); return nil }
+
+// Who cuts a connection beneath TLS accepts nobody meanwhile, and so waits for nobody.
+func TestCutBeneathTLS(t *testing.T) {
+	none := &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	for by, what := range map[connlimit.Cause]error{connlimit.ByAddress: nil, connlimit.ByDescriptors: none} {
+		d := newDoor(t, connlimit.Limits{Max: 16, PerAddress: 1}, 1)
+		p := &peer{from: netip.MustParseAddr("192.0.2.1")}
+		d.in.next <- secured{p, t}
+		if _, err := d.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		if what != nil {
+			d.in.next <- what
+		}
+		d.come("192.0.2.1")
+		if !p.closed || d.of(d.cut, by) != 1 {
+			t.Errorf("%s: closed %v, cut %v", by, p.closed, d.cut)
+		}
+	}
+}
+
 // One machine has a whole /64, so that counts as one address. Somebody with many of them still has to come anew, all
 // of them, before he gets at one who has just come.
 func TestNetworks(t *testing.T) {
