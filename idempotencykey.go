@@ -134,20 +134,19 @@ const digestLen = 16
 // clients make up a new boundary whenever they send one. The bytes that content returns take the place of header and body.
 func fingerprint(r *http.Request, fields []string, body []byte, content func(*http.Request, []byte) []byte) []byte {
 	h := sha256.New()
-	form, media := formDigest(r.Header["Content-Type"], body)
-	switch {
-	case content != nil:
+	media := "" // of a form
+	if content != nil {
 		addPart(h, "by a function") // no method is called so: no two ways of comparing meet
 		body, fields = content(r, body), nil
-	case form != nil:
+	} else if form, of := formDigest(r.Header["Content-Type"], body); form != nil {
 		addPart(h, "by its parts")
-		body = form
+		body, media = form, of
 	}
 	addPart(h, r.Method)
 	addPart(h, r.URL.RequestURI())
 	for _, name := range fields {
 		values := r.Header[name]
-		if form != nil && name == "Content-Type" {
+		if media != "" && name == "Content-Type" {
 			values = []string{media}
 		}
 		addLen(h, len(values))
@@ -160,7 +159,7 @@ func fingerprint(r *http.Request, fields []string, body []byte, content func(*ht
 }
 
 // formDigest returns a digest of the parts of a multipart form, headers and contents in their order, and the media
-// type without the boundary. The digest is nil if the body is no such form, or does not parse.
+// type without the boundary. The digest is nil if the body is no such form, does not parse, or has too many parts.
 func formDigest(contentType []string, body []byte) (digest []byte, media string) {
 	if len(contentType) != 1 {
 		return nil, ""
@@ -172,27 +171,57 @@ func formDigest(contentType []string, body []byte) (digest []byte, media string)
 	}
 	delete(params, "boundary")
 	h := sha256.New()
-	for parts := multipart.NewReader(bytes.NewReader(body), boundary); ; {
+	if hashParts(h, body, boundary) != nil {
+		return nil, ""
+	}
+	return h.Sum(nil), mime.FormatMediaType(media, params)
+}
+
+// How many parts of a form are told apart, and how many lines of header in all of them: as many as mime/multipart gives a
+// handler. Each costs many times its bytes, before anybody knows who sends them.
+const (
+	maxFormParts = 1000
+	maxFormLines = 10_000
+)
+
+// hashParts writes the parts of a form.
+func hashParts(h hash.Hash, body []byte, boundary string) error {
+	parts := multipart.NewReader(bytes.NewReader(body), boundary)
+	// A content has its length in front, and is read twice for that: to hold it takes memory that nobody has counted.
+	ahead := multipart.NewReader(bytes.NewReader(body), boundary)
+	buf := make([]byte, 4<<10)
+	for n, lines := 0, 0; ; n++ {
 		part, err := parts.NextRawPart()
-		if err == io.EOF { // itself: one that is wrapped means that the end is missing
-			return h.Sum(nil), mime.FormatMediaType(media, params)
-		}
-		if err != nil {
-			return nil, ""
+		switch {
+		case err == io.EOF: // itself: one that is wrapped means that the end is missing
+			return nil
+		case err != nil:
+			return err
 		}
 		addLen(h, len(part.Header))
 		for _, name := range slices.Sorted(maps.Keys(part.Header)) {
+			lines += len(part.Header[name])
 			addPart(h, name)
 			addLen(h, len(part.Header[name]))
 			for _, v := range part.Header[name] {
 				addPart(h, v)
 			}
 		}
-		content, err := io.ReadAll(part)
-		if err != nil {
-			return nil, ""
+		if n >= maxFormParts || lines > maxFormLines {
+			return multipart.ErrMessageTooLarge
 		}
-		addPart(h, string(content))
+		same, err := ahead.NextRawPart()
+		if err != nil {
+			return err
+		}
+		length, err := io.Copy(io.Discard, same)
+		if err != nil {
+			return err
+		}
+		addLen(h, int(length))
+		if _, err := io.CopyBuffer(h, part, buf); err != nil {
+			return err
+		}
 	}
 }
 

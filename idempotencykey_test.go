@@ -1,8 +1,12 @@
 package hookonce
 
 import (
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -127,4 +131,60 @@ func FuzzIdempotencyKey(f *testing.F) {
 			t.Fatalf("%q is %q, and %q is %q, %v", line, key, quoted, again, err)
 		}
 	})
+}
+
+// Fingerprints are stored: those of forms stay what they are from one version to the next.
+func TestFingerprintsOfFormsStay(t *testing.T) {
+	for name, c := range map[string]struct{ contentType, body, want string }{
+		"a field and a file": {
+			"multipart/form-data; boundary=b1",
+			"--b1\r\nContent-Disposition: form-data; name=\"kind\"\r\n\r\ninvoice\r\n" +
+				"--b1\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\nContent-Type: text/plain\r\n\r\n" +
+				strings.Repeat("0123456789\r\n--not-b1\r\n", 1000) + "\r\n--b1--\r\n",
+			"127d4313662402043c3414c77f60af38",
+		},
+		"odd parts": {
+			`multipart/form-data; charset=utf-8; boundary="b 2"`,
+			"preamble\r\n--b 2\r\nX-A: 1\r\nx-a: 2\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\na=3D\r\n" +
+				"--b 2\r\n\r\n\r\n--b 2--\r\nepilogue",
+			"71dd7738a5630454a4685bf7d4f6307b",
+		},
+		"no parts": {"multipart/form-data; boundary=b1", "--b1--\r\n", "7301184cf92d5e8522612bc3d39070b4"},
+	} {
+		r := httptest.NewRequest("POST", "/charges?dry=0", nil)
+		r.Header.Set("Content-Type", c.contentType)
+		if got := hex.EncodeToString(fingerprint(r, []string{"Content-Type"}, []byte(c.body), nil)); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// A stranger's form costs no more than one that a handler could read, and no second copy of what is in it.
+func TestFormDigestIsBounded(t *testing.T) {
+	form := func(parts, lines int, content string) []byte {
+		return []byte(strings.Repeat("--b\r\n"+strings.Repeat("a:\r\n", lines)+"\r\n"+content+"\r\n", parts) + "--b--\r\n")
+	}
+	for _, c := range []struct {
+		parts, lines, content int
+		want                  bool
+	}{
+		{maxFormParts, 0, 0, true}, {maxFormParts + 1, 0, 0, false}, {200_000, 0, 0, false},
+		{maxFormParts, maxFormLines / maxFormParts, 0, true}, {20, maxFormLines / 10, 0, false}, {1, maxFormLines + 1, 0, false},
+		{1, 1, 16 << 20, true},
+	} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			const most = 12 << 20
+			body := form(c.parts, c.lines, strings.Repeat("x", c.content))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			digest, _ := formDigest([]string{"multipart/form-data; boundary=b"}, body)
+			runtime.ReadMemStats(&after)
+			if (digest != nil) != c.want {
+				t.Errorf("it is compared by its parts: %v, want %v", digest != nil, c.want)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > most {
+				t.Errorf("%d bytes were taken for it, more than %d", n, most)
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,9 +109,11 @@ func TestIdempotentMultipartCopies(t *testing.T) {
 // What is no form that parses is compared byte by byte, and so is JSON.
 func TestIdempotentComparesByteByByte(t *testing.T) {
 	whole := multipartOf("b1", [2]string{"A: 1", "x"})
+	many := multipartOf("b1", slices.Repeat([][2]string{{"A: 1", "x"}}, 1001)...)
 	for name, c := range map[string]struct{ first, second, contentType string }{
 		"a form without its end": {strings.TrimSuffix(whole, "--b1--\r\n"), strings.TrimSuffix(whole, "--b1--\r\n") + " ", "multipart/form-data; boundary=b1"},
 		"what is no form":        {"10", "11", "multipart/form-data; boundary=b1"},
+		"a form of many parts":   {many, many + " ", "multipart/form-data; boundary=b1"},
 		"a form without a type":  {whole, whole + " ", "multipart/form-data"},
 		"JSON":                   {`{"a":1}`, `{"a": 1}`, "application/json"},
 	} {

@@ -395,8 +395,8 @@ func WithFingerprint(headers ...string) KeyOption {
 // full, which it must not change; it is called once for each request.
 //
 // Default: the header fields of [WithFingerprint] and the body byte for byte, or, of multipart/form-data, the parts
-// with their headers in their order, without the boundary, which clients make up anew. A form that does not parse is
-// compared byte by byte.
+// with their headers in their order, without the boundary, which clients make up anew. A form that does not parse, or
+// has more than 1000 parts or 10 000 lines of header in them, is compared byte by byte.
 func WithFingerprintFunc(f func(r *http.Request, body []byte) []byte) KeyOption {
 	return func(s *keySettings) {
 		if s.content = f; f == nil {
