@@ -16,6 +16,37 @@ import (
 // no room: a sender that means it has sent its body by then.
 const stallTime = time.Second
 
+// bodies is the memory for bodies, which all sources share.
+type bodies struct {
+	quota.Pool
+	mu      sync.Mutex // of all that they hold: one source makes room for another
+	sources []*bodyMemory
+}
+
+// source returns the part of one more source, which holds nothing.
+func (b *bodies) source() *bodyMemory {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := &bodyMemory{all: b, share: b.Share(), senders: map[netip.Prefix]*sender{}}
+	b.sources = append(b.sources, s)
+	return s
+}
+
+// stalled returns the body that has stalled for longest in the source that holds the most, of those that hold more than held;
+// nil: there is none. The caller holds the mutex.
+func (b *bodies) stalled(held int64) (h *requestState) {
+	for _, s := range b.sources {
+		used := s.share.Used()
+		if used <= held {
+			continue
+		}
+		if stalled := s.stalled(); stalled != nil {
+			h, held = stalled, used
+		}
+	}
+	return h
+}
+
 // bodyMemory is what the requests to one source hold of the memory for bodies.
 //
 // Within it every address has a share as every source has one of the whole: an address that holds something of requests that
@@ -25,21 +56,19 @@ const stallTime = time.Second
 //
 // Where there is no room, room is made: the body that has stalled for longest is given up, or else the oldest of the address
 // that holds the most, unless whoever asks holds more. A sender that completes its body at once gets in, wherever
-// it sends from.
+// it sends from. Where that makes no room in the source, one that has stalled in a source that holds more is given up: so
+// bodies that never end, at however many sources, leave room for the next one.
 type bodyMemory struct {
+	all   *bodies
 	share *quota.Share
 
-	mu       sync.Mutex
+	// The rest is guarded by all.mu.
 	senders  map[netip.Prefix]*sender
 	arriving list.List // bodies that can be given up, the one that grew least recently first
 	weights  weights   // the senders of these
-	leaving  int64     // what is still held by those that were given up
+	leaving  int64     // what is still held by those that were given up for it
 	queue    list.List // whoever waits for that
 	wanted   int64     // by them
-}
-
-func newBodyMemory(s *quota.Share) *bodyMemory {
-	return &bodyMemory{share: s, senders: map[netip.Prefix]*sender{}}
 }
 
 // sender is an address that sends bodies which are not verified.
@@ -56,11 +85,11 @@ type requestState struct {
 	from   netip.Prefix
 	socket *http.ResponseController
 
-	// The rest is guarded by of.mu.
+	// The rest is guarded by of.all.mu.
 	bytes    int64
-	sender   *sender // nil before it holds anything, and when it is verified
-	settled  bool    // it is complete, or nothing can end a read of it: it is not given up
-	evicted  bool    // it was given up
+	sender   *sender     // nil before it holds anything, and when it is verified
+	settled  bool        // it is complete, or nothing can end a read of it: it is not given up
+	evicted  *bodyMemory // for which it was given up; nil: it was not
 	grown    time.Time
 	order    [2]*list.Element // in arriving of bodyMemory and of sender
 	asked    int64            // while it waits
@@ -77,24 +106,24 @@ func (s *bodyMemory) hold(from netip.Addr, w http.ResponseWriter) *requestState 
 // request itself was given up.
 func (h *requestState) Take(n int64) bool {
 	s := h.of
-	s.mu.Lock()
+	s.all.mu.Lock()
 	switch {
-	case h.evicted:
-		s.mu.Unlock()
+	case h.evicted != nil:
+		s.all.mu.Unlock()
 		return false
 	case s.grab(h, n):
-		s.mu.Unlock()
+		s.all.mu.Unlock()
 		return true
 	}
 	for s.leaving < s.wanted+n && s.evict(h) {
 	}
-	if s.leaving == 0 || h.evicted {
-		s.mu.Unlock()
+	if s.leaving == 0 || h.evicted != nil {
+		s.all.mu.Unlock()
 		return false
 	}
 	h.asked, h.place, h.answered = n, s.queue.PushBack(h), make(chan bool, 1)
 	s.wanted += n
-	s.mu.Unlock()
+	s.all.mu.Unlock()
 	return <-h.answered
 }
 
@@ -163,14 +192,14 @@ var past = time.Unix(1, 0)
 // whose reads cannot be ended stay.
 func (s *bodyMemory) evict(favour *requestState) bool {
 	for h := s.victim(favour); h != nil; h = s.victim(favour) {
-		s.settle(h)
+		h.of.settle(h)
 		switch {
 		case h.place != nil:
-			s.answer(h, false)
+			h.of.answer(h, false)
 		case h.socket.SetReadDeadline(past) != nil:
 			continue
 		}
-		h.evicted = true
+		h.evicted = s
 		s.leaving += h.bytes
 		return true
 	}
@@ -179,12 +208,16 @@ func (s *bodyMemory) evict(favour *requestState) bool {
 
 // victim returns the body that goes first, nil if there is none.
 func (s *bodyMemory) victim(favour *requestState) *requestState {
-	oldest := s.arriving.Front()
-	if oldest == nil {
-		return nil
+	if h := s.own(favour); h != nil {
+		return h
 	}
-	h := oldest.Value.(*requestState)
-	if time.Since(h.grown) < stallTime {
+	return s.all.stalled(s.share.Used())
+}
+
+// own returns the body of the source that goes first, nil if there is none.
+func (s *bodyMemory) own(favour *requestState) *requestState {
+	h := s.stalled()
+	if h == nil && len(s.weights) > 0 {
 		heaviest := s.weights[0]
 		if from := s.senders[favour.from]; from != nil && from.bytes > heaviest.bytes {
 			return nil
@@ -192,6 +225,19 @@ func (s *bodyMemory) victim(favour *requestState) *requestState {
 		h = heaviest.arriving.Front().Value.(*requestState)
 	}
 	if h == favour {
+		return nil
+	}
+	return h
+}
+
+// stalled returns the body that has stalled for longest, nil if none has.
+func (s *bodyMemory) stalled() *requestState {
+	oldest := s.arriving.Front()
+	if oldest == nil {
+		return nil
+	}
+	h := oldest.Value.(*requestState)
+	if time.Since(h.grown) < stallTime {
 		return nil
 	}
 	return h
@@ -222,8 +268,8 @@ func (s *bodyMemory) serve() {
 
 // Give returns n bytes.
 func (h *requestState) Give(n int64) {
-	h.of.mu.Lock()
-	defer h.of.mu.Unlock()
+	h.of.all.mu.Lock()
+	defer h.of.all.mu.Unlock()
 	h.drop(n)
 }
 
@@ -240,20 +286,23 @@ func (h *requestState) drop(n int64) {
 	if h.bytes == 0 {
 		h.sender = nil
 	}
-	if h.evicted {
-		s.leaving -= n
+	if to := h.evicted; to != nil {
+		to.leaving -= n
+		to.serve()
 	}
-	s.serve()
+	if h.evicted != s {
+		s.serve()
+	}
 }
 
 // complete says that the body is there. It returns false if it was given up before.
 func (h *requestState) complete() bool {
-	h.of.mu.Lock()
-	defer h.of.mu.Unlock()
-	if !h.evicted {
+	h.of.all.mu.Lock()
+	defer h.of.all.mu.Unlock()
+	if h.evicted == nil {
 		h.of.settle(h)
 	}
-	return !h.evicted
+	return h.evicted == nil
 }
 
 // verified says that the sender is who it should be: what it holds counts no more towards what its address may. What another cell
@@ -262,8 +311,8 @@ func (h *requestState) verified() {
 	if h == nil {
 		return
 	}
-	h.of.mu.Lock()
-	defer h.of.mu.Unlock()
+	h.of.all.mu.Lock()
+	defer h.of.all.mu.Unlock()
 	if h.sender != nil {
 		h.of.weigh(h.sender, -h.bytes)
 		h.sender = nil
@@ -272,9 +321,9 @@ func (h *requestState) verified() {
 
 // release gives everything back.
 func (h *requestState) release() {
-	h.of.mu.Lock()
-	defer h.of.mu.Unlock()
-	if !h.evicted {
+	h.of.all.mu.Lock()
+	defer h.of.all.mu.Unlock()
+	if h.evicted == nil {
 		h.of.settle(h)
 	}
 	h.drop(h.bytes)

@@ -3,11 +3,10 @@ package ingest
 import (
 	"net/http/httptest"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/hookonce/hookonce/internal/quota"
 )
 
 // socket is a connection whose reads can be ended.
@@ -24,9 +23,9 @@ func (s *socket) SetReadDeadline(time.Time) error {
 }
 
 func newMemoryOf(bytes int64) *bodyMemory {
-	p := &quota.Pool{}
-	p.Resize(bytes, false)
-	return newBodyMemory(p.Share())
+	all := &bodies{}
+	all.Resize(bytes, false)
+	return all.source()
 }
 
 var here, there, elsewhere = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("203.0.113.1")
@@ -136,6 +135,116 @@ func TestWhoGivesWay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where nothing of its own source makes room, a body that has stalled in a source that holds more goes.
+func TestWhichSourceGivesWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		after    time.Duration // that the noisy source's body grew, another one asks
+		complete bool          // is the noisy source's body
+		own      bool          // the quiet source has a body that has stalled, too
+		noisy    bool          // asks
+		goes     string
+	}{
+		"one that stalled":                    {after: stallTime, goes: "noisy"},
+		"one that almost has":                 {after: stallTime - 1},
+		"one that is complete":                {after: stallTime, complete: true},
+		"one of the same source":              {after: stallTime, own: true, goes: "quiet"},
+		"none, for a source that holds more":  {after: stallTime, own: true, complete: true, noisy: true},
+		"one of its own, where it holds more": {after: stallTime, own: true, noisy: true, goes: "noisy"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				all := &bodies{}
+				all.Resize(4000, true)
+				noisy, quiet := all.source(), all.source()
+				sockets := map[string]*socket{"noisy": newSocket(), "quiet": newSocket()}
+				large, small := noisy.hold(here, sockets["noisy"]), quiet.hold(there, sockets["quiet"])
+				if !large.Take(3500) || c.own && !small.Take(300) {
+					t.Fatal("no room for the first")
+				}
+				time.Sleep(c.after)
+				if c.complete {
+					large.complete()
+				}
+				in, n := quiet, int64(600)
+				if c.own {
+					n = 300
+				}
+				if c.noisy {
+					in = noisy
+				}
+				asks, got := in.hold(elsewhere, newSocket()), make(chan bool, 1)
+				go func() { got <- asks.Take(n) }()
+				synctest.Wait()
+				for which, told := range sockets {
+					if (len(told.ended) > 0) != (which == c.goes) {
+						t.Errorf("the body of the %s source was told to go: %v", which, len(told.ended) > 0)
+					}
+				}
+				small.release()
+				large.release()
+				if ok := <-got; ok != (c.goes != "") {
+					t.Errorf("there was room: %v", ok)
+				}
+				asks.release()
+				isEmpty(t, noisy)
+				isEmpty(t, quiet)
+			})
+		})
+	}
+}
+
+// Bodies that never end, at many sources, leave room for one of 1 MiB at a source that nobody attacks.
+func TestStalledSourcesStarveNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const attacked, addresses, step, usual = 12, 4, 32 << 10, 1 << 20
+		all := &bodies{}
+		all.Resize(128<<20, true)
+		var held sync.WaitGroup
+		stop := make(chan struct{})
+		for range attacked {
+			s := all.source()
+			for full := 0; full < addresses; { // until none of them gets more
+				told := newSocket()
+				h := s.hold(netip.AddrFrom4([4]byte{192, 0, 2, byte(full)}), told)
+				all.mu.Lock()
+				ok := s.grab(h, step)
+				all.mu.Unlock()
+				if !ok {
+					full++
+					continue
+				}
+				held.Go(func() {
+					select {
+					case <-told.ended:
+					case <-stop:
+					}
+					h.release()
+				})
+			}
+		}
+		if left := all.Size() - all.Used(); left > usual/2 {
+			t.Fatalf("%d bytes are left", left)
+		}
+		time.Sleep(stallTime)
+		h := all.source().hold(elsewhere, newSocket())
+		for n := int64(4 << 10); n <= usual; n *= 2 { // as a body grows
+			if !h.Take(n) {
+				t.Errorf("no room for %d bytes", n)
+				break
+			}
+			if n > 4<<10 {
+				h.Give(n / 2)
+			}
+		}
+		h.release()
+		close(stop)
+		held.Wait()
+		for _, s := range all.sources {
+			isEmpty(t, s)
+		}
+	})
 }
 
 func isEmpty(t *testing.T, s *bodyMemory) {

@@ -8,7 +8,7 @@ import (
 
 // pools are what the requests of all sources use at the same moment. Every source has a share of each.
 type pools struct {
-	reading        quota.Pool // bytes of bodies, and of answers of services: see Options.MaxReading
+	reading        bodies     // bytes of bodies, and of answers of services: see Options.MaxReading
 	waiting        quota.Pool // bytes of bodies whose events are stored part after part: half of those for reading
 	entries, bytes quota.Pool // of the journal's queue
 	turns          turns
@@ -46,7 +46,7 @@ type shares struct {
 
 func (p *pools) share() shares {
 	return shares{
-		reading: newBodyMemory(p.reading.Share()), waiting: p.waiting.Share(),
+		reading: p.reading.source(), waiting: p.waiting.Share(),
 		entries: p.entries.Share(), bytes: p.bytes.Share(), turns: &sourceTurns{turns: &p.turns},
 	}
 }
