@@ -68,6 +68,7 @@ var attacks = []attack{
 	{name: "announce-source", what: "5 000 connections from one address announce a body to a source and do not send it", run: announce("/in/shop", 5000, one)},
 	{name: "announce-source-here", variant: true, what: "the same from the genuine sender's address", run: announce("/in/shop", 5000, here)},
 	{name: "announce-source-many", variant: true, what: "the same from 500 addresses", run: announce("/in/shop", 5000, many(500))},
+	{name: "announce-source-late", variant: true, what: "as many connections as there may be, from 500 addresses, announce a body and stay until its time is over", atLeast: 15 * time.Second, run: announce("/in/shop", 4096, many(500))},
 	{name: "announce-service-56", what: "56 connections announce a body to a service", calls: true, run: announce("/in/charges/x", 56, one)},
 	{name: "announce-service-1000", variant: true, what: "1 000 connections announce a body to a service", calls: true, run: announce("/in/charges/x", 1000, one)},
 	{name: "announce-service-here", variant: true, what: "the same from the genuine sender's address", calls: true, run: announce("/in/charges/x", 1000, here)},
@@ -78,6 +79,7 @@ var attacks = []attack{
 	{name: "all-but-last-here", variant: true, what: "the same from the genuine sender's address", run: partly("/in/shop", 1000, here, 256<<10-1)},
 	{name: "all-but-last-many", variant: true, what: "the same from 100 addresses", run: partly("/in/shop", 1000, many(100), 256<<10-1)},
 	{name: "all-but-last-service", variant: true, what: "the same to a service", calls: true, run: partly("/in/charges/x", 1000, one, 256<<10-1)},
+	{name: "form-parts", what: "16 connections call a service with forms of 1 MiB of empty parts", calls: true, run: forms(16)},
 	{name: "announce-observed", observed: true, what: "5 000 connections announce a body to a source in mode: observe", run: announce("/in/watched", 5000, one)},
 	{name: "forged", what: "32 connections from one address post forged bodies of 512 KiB", run: forged(32, 512<<10)},
 
@@ -186,6 +188,15 @@ func forged(conns, size int) func(context.Context, *runner) error {
 	body := strings.Repeat(" ", size)
 	return floods(flooder{conns: conns, from: one, pace: 20 * time.Millisecond, next: func(i, n int) []byte {
 		return request("POST /in/shop", "x", headerOf(i, n), body)
+	}})
+}
+
+// forms returns calls with forms of as many parts as a body has room for.
+func forms(conns int) func(context.Context, *runner) error {
+	const part, end = "--b\n\n\n", "--b--\n"
+	body := strings.Repeat(part, (1<<20-len(end))/len(part)) + end
+	return floods(flooder{conns: conns, from: one, pace: 50 * time.Millisecond, next: func(i, n int) []byte {
+		return request("POST /in/charges/x", "x", strings.Replace(headerOf(i, n), "application/json", "multipart/form-data; boundary=b", 1), body)
 	}})
 }
 
