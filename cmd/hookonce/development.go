@@ -134,7 +134,7 @@ func (d *development) delivers() string {
 	}
 	to := withoutQuery(d.source.To)
 	if u, err := url.Parse(to); err == nil {
-		to = u.Redacted()
+		to = settings.MaskUser(u)
 	}
 	return "delivers to " + to
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/hookonce/hookonce/internal/notify"
@@ -21,6 +22,9 @@ type Channel struct {
 	origin settings.Layer
 	at     settings.Place
 }
+
+// Format writes the name: what was written in the file, secrets among it, is beside the fields.
+func (c Channel) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "channel %s", c.Name) }
 
 // notifyKey is the list of channels, below alerts.
 const notifyKey = "notify"

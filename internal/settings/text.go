@@ -177,15 +177,15 @@ func (v address) Set(s string) error {
 
 func (v address) Show() string { return *v.to }
 
-// endpoint is a URL. A password and the query, which may hold a token, are masked when it is shown.
+// endpoint is a URL. What may be a credential is masked when it is shown: a password, a user that stands without one, as keys
+// of APIs do, and the query, which may hold a token.
 type endpoint struct {
 	to      *string
 	sample  string
 	instead func(text string) string
 }
 
-// URL is an absolute HTTP address. A password and the query, which may hold a token, are masked when
-// it is shown.
+// URL is an absolute HTTP address. A password, a user without one, and the query are masked when it is shown.
 func URL(to *string) Value { return endpoint{to: to, sample: sampleURL} }
 
 // URLLike is [URL], of which sample is one.
@@ -214,7 +214,7 @@ func (v endpoint) Show() string {
 	if u.RawQuery != "" {
 		u.RawQuery = Mask
 	}
-	return MaskPassword(u)
+	return MaskUser(u)
 }
 
 func (v endpoint) Exact() string { return *v.to }
@@ -241,7 +241,15 @@ func checkURL(s, sample string) error {
 // Mask stands for what is not shown.
 const Mask = "****"
 
-// MaskPassword returns a URL with its password masked.
+// MaskUser returns a URL with its password masked, or its user if that has none: a key of an API often stands there alone.
+func MaskUser(u *url.URL) string {
+	if password, _ := u.User.Password(); u.User != nil && password == "" {
+		u.User = url.User(Mask)
+	}
+	return MaskPassword(u)
+}
+
+// MaskPassword returns a URL with its password masked. Its user is shown.
 func MaskPassword(u *url.URL) string {
 	if _, ok := u.User.Password(); ok {
 		u.User = url.UserPassword(u.User.Username(), Mask)
