@@ -22,11 +22,40 @@ type sender struct {
 	opt      Options
 	random   func() float64 // the jitter of a retry, in [0, 1)
 	metrics  *metrics
-	answered atomic.Pointer[map[string]bool] // see Options.Relayed
-	workers  sync.WaitGroup                  // those who make attempts, and the reader of work
+	answered atomic.Pointer[relaying]
+	workers  sync.WaitGroup // those who make attempts, and the reader of work
 	// attempts is the context of all attempts: it ends when a shutdown has waited long enough.
 	attempts context.Context
 	abort    context.CancelFunc
+}
+
+// relaying are the sources whose senders wait for the answers to their events.
+type relaying struct {
+	sources map[string]time.Duration // see Options.Relayed
+	rest    map[string]time.Time     // until when senders of a source may wait that came before a reload
+}
+
+// has reports whether a sender of the source may be waiting.
+func (r *relaying) has(source string, now time.Time) bool {
+	_, is := r.sources[source]
+	return is || now.Before(r.rest[source])
+}
+
+// next is what follows with a reload. Who waits since before it, also for an attempt that has not begun, was promised the
+// destination's answer.
+func (r *relaying) next(sources map[string]time.Duration, now time.Time) *relaying {
+	rest := map[string]time.Time{}
+	for source, until := range r.rest {
+		if now.Before(until) {
+			rest[source] = until
+		}
+	}
+	for source, wait := range r.sources {
+		if until := now.Add(wait); until.After(rest[source]) {
+			rest[source] = until
+		}
+	}
+	return &relaying{sources, rest}
 }
 
 // wanted reports whether work has to be delivered, and ends what has not.
@@ -58,7 +87,7 @@ func (s *sender) drop(w *journal.Work) {
 func (s *sender) attempt(ctx context.Context, cancel func(), t *turn) (journal.Outcome, *outgoing.Answer, retry.Judgement) {
 	dest, w := t.dest, t.work
 	o := journal.Outcome{Held: w.Held, Started: s.opt.Now()}
-	relayed := (*s.answered.Load())[w.Source] // as it is now: a reload may change it meanwhile
+	relayed := s.answered.Load().has(w.Source, o.Started) // as it is now: a reload may change it meanwhile
 	t.trace = s.opt.Tracer.Delivery(w, o.Started)
 	response, err := s.post(ctx, dest, w, t.trace, o.Started)
 	o.Duration = s.opt.Now().Sub(o.Started)

@@ -128,7 +128,7 @@ func relaying(t *testing.T, answer func(r *http.Request) (*http.Response, error)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nowhere, func(o *options) {
 			o.transport = transport(answer)
-			o.Relayed = map[string]bool{"billing": true}
+			o.Relayed = map[string]time.Duration{"billing": time.Minute}
 		})
 		o = r.BypassAttempt(t.Context(), bypassing(1))
 	})
@@ -212,11 +212,11 @@ func (nothing) Close() error { return nil }
 // What an application answers a sender who waits for it is an answer, and no failure of the application: 4xx for
 // everybody makes it not ill.
 func TestRelayed_refusalsAreAnswers(t *testing.T) {
-	for relayed, want := range map[bool]deliver.State{true: deliver.Healthy, false: deliver.Ill} {
+	for source, want := range map[string]deliver.State{"billing": deliver.Healthy, "another": deliver.Ill} {
 		synctest.Test(t, func(t *testing.T) {
 			code := 409
 			s := newStandIn(t, nowhere, answers(&code))
-			if err := s.Reload(to(nowhere), map[string]bool{"billing": relayed}); err != nil {
+			if err := s.Reload(to(nowhere), map[string]time.Duration{source: time.Minute}); err != nil {
 				t.Fatal(err)
 			}
 			for i := range 20 {
@@ -224,7 +224,7 @@ func TestRelayed_refusalsAreAnswers(t *testing.T) {
 				<-time.After(5 * time.Second)
 			}
 			if got := s.Destinations()[0].State; got != want {
-				t.Errorf("relayed: %t: it is %s, want %s", relayed, got, want)
+				t.Errorf("answers of %s are relayed: it is %s, want %s", source, got, want)
 			}
 		})
 	}

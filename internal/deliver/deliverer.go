@@ -42,6 +42,7 @@ func newDeliverer(o Options, transport http.RoundTripper, random func() float64)
 		stopping:  make(chan struct{}),
 	}
 	d.attempts, d.abort = context.WithCancel(context.Background())
+	d.answered.Store(new(relaying))
 	return d, d.Reload(o.Destinations, o.Relayed)
 }
 
@@ -107,12 +108,13 @@ var errStopped = errors.New("deliver: stopped")
 // destination answered. It is all or nothing: when the settings of one destination make no sense, or the
 // deliverer was stopped, nothing is changed.
 //
-// Attempts under way end as they began. What waits for a destination follows its new settings, and goes
+// Attempts under way end as they began. The answers of sources whose senders waited until now are read whole for as long as
+// the last of these may wait. What waits for a destination follows its new settings, and goes
 // back to the journal where there are none any more; the journal should bring nothing for it by then. A
 // destination with another URL or other certificates is another one, whose health is not known yet, and
 // so is one whose breaker has other settings. The others keep theirs, their connections, and what is
 // left of an unchanged rate.
-func (d *Deliverer) Reload(destinations map[string]Destination, relayed map[string]bool) error {
+func (d *Deliverer) Reload(destinations map[string]Destination, relayed map[string]time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	select {
@@ -128,7 +130,7 @@ func (d *Deliverer) Reload(destinations map[string]Destination, relayed map[stri
 		}
 		ready[name] = dest
 	}
-	d.answered.Store(&relayed)
+	d.answered.Store(d.answered.Load().next(relayed, d.opt.Now()))
 	for name, dest := range ready {
 		if d.queues[name] == nil {
 			d.queues[name] = &sendQueue{sender: d.sender, name: name, gone: true}

@@ -81,7 +81,7 @@ func TestErrorKindOfAnAnswerThatIsTooLong(t *testing.T) {
 		_, _ = w.Write(make([]byte, deliver.MaxReply+1))
 	}))
 	defer app.Close()
-	r := newRig(t, deliver.Destination{URL: app.URL, Schedule: hourly}, func(o *options) { o.Relayed = map[string]bool{"billing": true} })
+	r := newRig(t, deliver.Destination{URL: app.URL, Schedule: hourly}, func(o *options) { o.Relayed = map[string]time.Duration{"billing": time.Minute} })
 	r.accept(t, entry("a"))
 	if o := r.attempts(t, 1)[0]; o.Kind != journal.ErrorInvalid || o.Status != 0 {
 		t.Errorf("%s %d", o.Kind, o.Status)

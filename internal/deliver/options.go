@@ -30,8 +30,8 @@ type Options struct {
 	// these alone; other work is handed back.
 	Destinations map[string]Destination
 	// Relayed are the sources whose senders are answered what the destination answered: the answers to
-	// their events are read whole and become a part of the outcome.
-	Relayed map[string]bool
+	// their events are read whole and become a part of the outcome. Each has the longest time that one of its senders waits.
+	Relayed map[string]time.Duration
 	// Now is the clock.
 	Now func() time.Time
 	// Logger receives a debug line per delivery, a warning per failed attempt and an error per event

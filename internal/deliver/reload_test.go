@@ -64,12 +64,12 @@ func TestReload_waitingFollowsAndUnderwayStays(t *testing.T) {
 // that nobody waits for is no failure.
 func TestReload_answersUnderway(t *testing.T) {
 	for name, c := range map[string]struct {
-		before, after map[string]bool
+		before, after map[string]time.Duration
 		body          string
 		reply         bool
 	}{
-		"a sender waited": {before: map[string]bool{"billing": true}, body: "the answer", reply: true},
-		"nobody waited":   {after: map[string]bool{"billing": true}, body: strings.Repeat("x", deliver.MaxReply+1)},
+		"a sender waited": {before: map[string]time.Duration{"billing": time.Minute}, body: "the answer", reply: true},
+		"nobody waited":   {after: map[string]time.Duration{"billing": time.Minute}, body: strings.Repeat("x", deliver.MaxReply+1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,6 +89,37 @@ func TestReload_answersUnderway(t *testing.T) {
 				synctest.Wait()
 				told := s.told()
 				if len(told) != 1 || told[0].State != journal.Done || (told[0].Response != nil) != c.reply {
+					t.Errorf("outcomes %+v, want one that is done, with the answer: %v", told, c.reply)
+				}
+			})
+		})
+	}
+}
+
+// A sender that waits gets the destination's answer, also if the attempt begins after a reload with which its source has none
+// who wait any more, or after another one; and answers are not read whole for longer than that.
+func TestReload_answersToWhoWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		reloads int
+		after   time.Duration
+		reply   bool
+	}{
+		"it waits":                       {1, 10*time.Second - 1, true},
+		"it waits through two":           {2, 10*time.Second - 1, true},
+		"nobody can be waiting any more": {1, 10 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStandIn(t, nowhere, func(*http.Request) (*http.Response, error) { return status(200), nil })
+				if err := s.Reload(to(nowhere), map[string]time.Duration{"billing": 10 * time.Second}); err != nil {
+					t.Fatal(err)
+				}
+				for range c.reloads {
+					s.reload(t, to(nowhere))
+				}
+				<-time.After(c.after)
+				s.bring(piece(1))
+				if told := s.told(); len(told) != 1 || told[0].State != journal.Done || (told[0].Response != nil) != c.reply {
 					t.Errorf("outcomes %+v, want one that is done, with the answer: %v", told, c.reply)
 				}
 			})

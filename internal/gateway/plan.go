@@ -122,7 +122,7 @@ func newPlan(cfg *config.Config, before *plan) (*plan, error) {
 			Lease: cfg.Delivery.Lease, Poll: journalPoll, Timeout: journalTimeout, Retention: retention(cfg),
 			Destinations: map[string]journal.Destination{}, // none is not all
 		},
-		deliver: deliver.Options{Destinations: map[string]deliver.Destination{}, Relayed: map[string]bool{}},
+		deliver: deliver.Options{Destinations: map[string]deliver.Destination{}, Relayed: map[string]time.Duration{}},
 	}
 	var err error
 	if p.telling, err = newTelling(cfg, p.policy); err != nil {
@@ -151,7 +151,9 @@ func (p *plan) planSources(before *plan) error {
 	}
 	for i := range p.cfg.Sources {
 		s := &p.cfg.Sources[i]
-		p.deliver.Relayed[s.Name] = s.Mode == config.Sync
+		if s.Mode == config.Sync {
+			p.deliver.Relayed[s.Name] = s.Patience()
+		}
 		if s.Mode == config.Observe || s.Mode == config.Idempotent {
 			p.waiting[s.Name] = true
 		}
@@ -210,6 +212,11 @@ func (p *plan) planDestinations(before *plan) error {
 		p.journal.Destinations[d.Name] = journal.Destination{Ordered: d.Order == config.ByResource, Stale: d.Stale != config.StaleDeliver}
 	}
 	return nil
+}
+
+// open reports whether events of some source are delivered past a store that is away.
+func (p *plan) open() bool {
+	return slices.ContainsFunc(p.ingest.Sources, func(s ingest.Source) bool { return s.Open })
 }
 
 // provider returns that of the source of that name, nil if there is none or it has changed. A provider has fetched its

@@ -252,6 +252,54 @@ func TestSyncDeadline(t *testing.T) {
 	})
 }
 
+// A sender that waits when its source is reloaded gets the application's answer, also if the application was not asked yet:
+// whether the source has another mode now, or is gone.
+func TestSyncThroughAReload(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*config.Config){
+		"another mode": func(cfg *config.Config) { cfg.Sources[0].Mode = config.Async },
+		"removed":      func(cfg *config.Config) { cfg.Sources = cfg.Sources[1:] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := newSpeaker(t)
+			release := make(chan struct{})
+			app.reply = func(w http.ResponseWriter, _ *http.Request, _ int) {
+				<-release
+				w.Header().Set("Content-Type", "text/xml")
+				_, _ = io.WriteString(w, "the answer")
+			}
+			cfg := unhurried(synchronous(sqliteStore(t), ""))
+			to := cfg.NewDestination("ledger", app.URL)
+			to.Concurrency = 1
+			cfg.Destinations = []config.Destination{to}
+			cfg.Sources = append(cfg.Sources, source("others", ""))
+			for i := range cfg.Sources {
+				cfg.Sources[i].Deadline = patience
+				cfg.Sources[i].Routes = []config.Route{{To: []string{"ledger"}}}
+			}
+			e, c := startEdited(t, cfg), client(t)
+			answers := make([]heard, 2)
+			var senders sync.WaitGroup
+			for i := range answers {
+				senders.Go(func() { answers[i] = ask(t, c, e.Gateway, cfg.Sources[0], event(fmt.Sprint("evt_", i))) })
+			}
+			for deadline := time.Now().Add(patience); e.deliver.Destinations()[0].Waiting == 0; <-time.After(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("no event waits for the other one")
+				}
+			}
+			e.edit(change)
+			close(release)
+			senders.Wait()
+			for i, got := range answers {
+				if want := (heard{status: 200, verdict: "accepted", kind: "text/xml", say: "the answer"}); got != want {
+					t.Errorf("sender %d is answered %+v, want what the application answered", i, got)
+				}
+			}
+		})
+	}
+}
+
 // A destination gets another name while an event waits for it. Copies are not acknowledged, because nobody has
 // the event; once the old name is back they get the answer.
 func TestSyncRenamedDestination(t *testing.T) {
