@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"crypto/tls"
 	"net/http"
 	"reflect"
 	"slices"
@@ -106,7 +107,7 @@ func openObservations(in storePlan, readOnly bool) (*observe.Store, error) {
 }
 
 func (o *observing) newForwarder(p *plan, s observe.Source) *forwarder {
-	f := &forwarder{transport: observedTransport(p.policy)}
+	f := &forwarder{transport: observedTransport(p.policy, p.deliver.Destinations[s.Name].TLS)}
 	s.Transport = f.transport
 	f.Forwarder = observe.New(s, observe.Options{
 		TrustedProxies: p.ingest.TrustedProxies, URL: ingest.SeenURL,
@@ -118,8 +119,11 @@ func (o *observing) newForwarder(p *plan, s observe.Source) *forwarder {
 // observedTransport returns a transport that keeps connections only while requests come thick and fast. An application
 // that closes one under a request (because it is restarted, or has waited for long enough) makes that request fail,
 // and its sender would have made a new connection; but many new ones a second use up the ports of the machine.
-func observedTransport(policy deliver.AddressPolicy) *http.Transport {
+//
+// The application is recognised as it is when events are delivered to it.
+func observedTransport(policy deliver.AddressPolicy, settings *tls.Config) *http.Transport {
 	t := deliver.NewTransport(policy)
+	t.TLSClientConfig = settings.Clone()
 	t.IdleConnTimeout = 100 * time.Millisecond
 	t.ExpectContinueTimeout = time.Second
 	t.MaxResponseHeaderBytes = 0 // the largest that net/http takes

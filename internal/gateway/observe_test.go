@@ -5,8 +5,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -239,6 +242,64 @@ func TestObserveChangesNothing(t *testing.T) {
 		}
 		compare(t, g)
 	})
+}
+
+// An application with a certificate of a private CA, and one that asks for a certificate, is reached as it is when events are
+// delivered to it, and a reload takes other certificates.
+func TestObserveOverTLS(t *testing.T) {
+	t.Parallel()
+	app := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	app.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	app.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are meant to fail
+	app.StartTLS()
+	t.Cleanup(app.Close)
+	cert, key := selfSigned(t)
+	stranger, _ := selfSigned(t)
+	own := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: app.Certificate().Raw})
+	store := sqliteStore(t).DSN
+	parse := func(ca []byte) *config.Config {
+		cfg, err := config.Load(config.Input{Path: "hookonce.yaml", Data: fmt.Appendf(nil, `
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+store: sqlite:%s
+sources:
+  - name: orders
+    provider: hmac
+    secrets: ["literal-secret-of-orders"]
+    mode: observe
+    to: {url: "%s", tls: {ca: ca.pem, cert: cert.pem, key: key.pem}}
+`, store, app.URL), ReadFile: func(name string) ([]byte, error) {
+			return map[string][]byte{"ca.pem": ca, "cert.pem": cert, "key.pem": key}[name], nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	e, c := startEdited(t, parse(own)), client(t)
+	ask := func(want int) {
+		t.Helper()
+		res, err := c.Post("http://"+e.Addr().String()+"/in/orders", "application/json", strings.NewReader(`{"id":"a"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		_, _ = io.Copy(io.Discard, res.Body)
+		if res.StatusCode != want {
+			t.Errorf("answered %d, want %d", res.StatusCode, want)
+		}
+	}
+	ask(http.StatusTeapot)
+	for _, step := range []struct {
+		ca   []byte
+		want int
+	}{{stranger, http.StatusBadGateway}, {own, http.StatusTeapot}} {
+		e.next.Store(parse(step.ca))
+		if _, err := e.Reload(t.Context(), "test"); err != nil {
+			t.Fatal(err)
+		}
+		ask(step.want)
+	}
 }
 
 // What the application answers 500 to while it is observed, and also what it answered 200 to, is new when the mode is
