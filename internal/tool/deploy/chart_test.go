@@ -167,10 +167,12 @@ func TestChartOnPostgres(t *testing.T) {
 	if env["HOOKONCE_SHUTDOWN_DELAY"] != "10s" || env["HOOKONCE_SHUTDOWN_TIMEOUT"] != "40s" || *pod.TerminationGracePeriodSeconds != 50 {
 		t.Errorf("a stop has %v, and is killed after %d s", env, *pod.TerminationGracePeriodSeconds)
 	}
-	for _, v := range gateway.Env {
-		if v.Name == "HOOKONCE_STORE" && (v.ValueFrom == nil || v.ValueFrom.SecretKeyRef.Name != "hookonce-db" || v.ValueFrom.SecretKeyRef.Key != "url") {
-			t.Errorf("the store is %+v", v)
-		}
+	if refs := references(gateway); !maps.Equal(refs, map[string]string{"HOOKONCE_STORE": "hookonce-db url"}) {
+		t.Errorf("of Secrets are %v", refs)
+	}
+	withStandby := mustRender(t, onPostgres, `{store: {postgres: {read: {secret: standby, key: dsn}}}}`)
+	if refs := references(&withStandby.deployment.Spec.Template.Spec.Containers[0]); !maps.Equal(refs, map[string]string{"HOOKONCE_STORE": "hookonce-db url", "HOOKONCE_STORE_READ": "standby dsn"}) {
+		t.Errorf("with a standby, of Secrets are %v", refs)
 	}
 	if o.claim != nil {
 		t.Error("there is a volume for SQLite")
@@ -252,6 +254,12 @@ func TestChartRefuses(t *testing.T) {
 		"two gateways on one file":  {`{store: {postgres: {secret: ""}, sqlite: {enabled: true}}}`, "set replicas to 1, or use store.postgres"},
 		"two configurations":        {`{existingConfigMap: mine}`, "and not both"},
 		"a setting of the chart's":  {`{config: {admin: "127.0.0.1:8081"}}`, "config.admin: the chart sets it"},
+		"the URL of a standby":      {`{config: {store_read: "postgres://u:whsec_fake@h/db"}}`, "config.store_read: the chart sets it"},
+		"a standby of a file":       {`{replicas: 1, store: {postgres: {secret: "", read: {secret: standby}}, sqlite: {enabled: true}}}`, "store.postgres.read: a file of SQLite has no standby"},
+		"a password in a URL":       {`{config: {sources: [{name: a, to: "https://u:whsec_fake@a/hooks"}]}}`, "config.sources[0].to: the URL has a user"},
+		"a key in a URL":            {`{config: {sources: [{name: a, to: {url: "https://whsec_fake:@a"}}]}}`, "config.sources[0].to.url: the URL has a user"},
+		"one that senders sign":     {`{config: {sources: [{name: a, url: "https://u:whsec_fake@a?b"}]}}`, "config.sources[0].url: the URL has a user"},
+		"one of an application":     {`{config: {destinations: [{name: a, url: "http://a", app_url: "http://u:whsec_fake@a"}]}}`, "config.destinations[0].app_url: the URL has a user"},
 		"a port of their own":       {`{config: {cell_listen: "0.0.0.0:9444"}}`, "config.cell_listen: the chart sets it"},
 		"a cell on a file":          {`{config: {cell: eu}, replicas: 1, store: {postgres: {secret: ""}, sqlite: {enabled: true}}}`, "config.cell: cells need a database each"},
 		"what the chart can see":    {`{existingConfig: {adminTLS: true}}`, "existingConfig: it is for existingConfigMap"},
@@ -280,6 +288,11 @@ func TestChartRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An @ that stands behind the host is of no user.
+func TestChartTakesURLs(t *testing.T) {
+	mustRender(t, onPostgres, `{config: {sources: [{name: a, to: "http://a.example/@hooks?to=b@c"}], destinations: [{name: b, url: "https://b.example?to=b@c"}]}}`)
 }
 
 // A specification says what its sender's secrets are, and where a token stands: it has none itself.
@@ -478,6 +491,17 @@ func variables(c *core.Container) map[string]string {
 	for _, v := range c.Env {
 		if v.ValueFrom == nil {
 			all[v.Name] = v.Value
+		}
+	}
+	return all
+}
+
+// references returns which keys of which Secrets the variables of a container have.
+func references(c *core.Container) map[string]string {
+	all := map[string]string{}
+	for _, v := range c.Env {
+		if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
+			all[v.Name] = v.ValueFrom.SecretKeyRef.Name + " " + v.ValueFrom.SecretKeyRef.Key
 		}
 	}
 	return all

@@ -43,16 +43,17 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if and $v.store.sqlite.enabled $v.store.postgres.secret }}{{ fail "store: use postgres or sqlite, and not both" }}{{ end }}
 {{- if not (or $v.store.sqlite.enabled $v.store.postgres.secret) }}{{ fail "store: name the Secret with the URL of your database (store.postgres.secret), or enable store.sqlite" }}{{ end }}
 {{- if and $v.store.sqlite.enabled (gt (int $v.replicas) 1) }}{{ fail "replicas: a file of SQLite has one gateway; set replicas to 1, or use store.postgres" }}{{ end }}
+{{- if and $v.store.sqlite.enabled ($v.store.postgres.read | default dict).secret }}{{ fail "store.postgres.read: a file of SQLite has no standby; leave it out, or use store.postgres" }}{{ end }}
 {{- if ge (int $v.shutdownDelaySeconds) (int $v.shutdownTimeoutSeconds) }}{{ fail "shutdownTimeoutSeconds: it includes the delay, so it must be longer than shutdownDelaySeconds" }}{{ end }}
 {{- if eq (empty $v.config) (empty $v.existingConfigMap) }}{{ fail "config: write the configuration there, or name a ConfigMap that has it (existingConfigMap), and not both" }}{{ end }}
 {{- if and (empty $v.existingConfigMap) (or ($v.existingConfig | default dict).adminTLS ($v.existingConfig | default dict).cell) }}{{ fail "existingConfig: it is for existingConfigMap; what config has, the chart sees by itself" }}{{ end }}
 {{- if and $v.store.sqlite.enabled (include "hookonce.cellPort" .) }}{{ fail "config.cell: cells need a database each; use store.postgres, or leave cell out" }}{{ end }}
-{{- range $key := list "listen" "admin" "cell_listen" "store" "shutdown_delay" "shutdown_timeout" }}
+{{- range $key := list "listen" "admin" "cell_listen" "store" "store_read" "shutdown_delay" "shutdown_timeout" }}
 {{- if hasKey $v.config $key }}{{ fail (printf "config.%s: the chart sets it; leave it out" $key) }}{{ end }}
 {{- end }}
 {{- if and $v.config (not $v.config.admin_tokens) }}{{ fail "config.admin_tokens: probes and Prometheus ask from other machines, so the admin listener is open, and needs tokens" }}{{ end }}
-{{- include "hookonce.references" (list "config" $v.config) }}
 {{- range $i, $channel := dig "alerts" "notify" list (default dict $v.config) }}{{ include "hookonce.reference" (list (printf "config.alerts.notify[%d].url" $i) (get $channel "url")) }}{{ end }}
+{{- include "hookonce.references" (list "config" $v.config) }}
 {{- if and $v.serviceMonitor.enabled (not (and $v.serviceMonitor.token.secret $v.serviceMonitor.token.key)) }}{{ fail "serviceMonitor.token: name the Secret, and the key in it, that has one of admin_tokens" }}{{ end }}
 {{- $names := dict }}
 {{- range $v.secrets }}
@@ -61,13 +62,14 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* A ConfigMap is no place for a secret: whatever is called one is a reference. A specification has none: it says what its sender's
-secrets are, and where a token stands. */}}
+{{/* A ConfigMap is no place for a secret: whatever is called one is a reference, and a URL has no user, because a key of an API may
+stand there as well as a password. A specification has none: it says what its sender's secrets are, and where a token stands. */}}
 {{- define "hookonce.references" -}}
 {{- $path := index . 0 }}{{ $value := index . 1 }}
 {{- if kindIs "map" $value }}
 {{- range $key, $inner := omit $value "spec" }}
 {{- if has $key (list "secret" "secrets" "token" "app_secret" "app_secrets" "password" "heartbeat") }}{{ include "hookonce.reference" (list (printf "%s.%s" $path $key) $inner) }}{{ end }}
+{{- if and (has $key (list "url" "to" "app_url" "endpoint")) (kindIs "string" $inner) (regexMatch "^https?://[^/?#]*@" (toString $inner)) }}{{ fail (printf "%s.%s: the URL has a user, or a password, and a ConfigMap is readable by many; leave them out, and for a destination put Basic and the base64 of user:password into a Secret, name that under secrets, and write headers: {Authorization: \"file:/run/secrets/hookonce/<name>\"}" $path $key) }}{{ end }}
 {{- if and (eq $key "http_signature") (kindIs "map" $inner) }}
 {{- range $name, $text := $inner }}{{ include "hookonce.reference" (list (printf "%s.http_signature.%s" $path $name) $text) }}{{ end }}
 {{- end }}
