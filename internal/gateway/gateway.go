@@ -369,7 +369,11 @@ func (g *Gateway) observationsKept(source string) time.Duration {
 
 // newReadiness returns what answers while the store is away.
 func (g *Gateway) newReadiness() *readiness {
-	return &readiness{guard: g.guard, stopping: &g.stopping, observed: func() bool { return g.wired.Load().watching.any() }, now: g.opt.Now, log: g.opt.strange}
+	return &readiness{
+		guard: g.guard, stopping: &g.stopping, now: g.opt.Now, log: g.opt.strange,
+		observed: func() bool { return g.wired.Load().watching.any() },
+		open:     func() bool { return g.wired.Load().open() },
+	}
 }
 
 // targets returns the destinations as they are configured and as they stand.

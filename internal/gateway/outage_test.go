@@ -60,6 +60,10 @@ func TestStoreDownOpen(t *testing.T) {
 	if err := cluster.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	awaitAway(t, g)
+	if res, body := get(t, c, g, "/readyz"); res.StatusCode != http.StatusOK {
+		t.Errorf("readyz: %d %s, so that balancers send no cart", res.StatusCode, body)
+	}
 	if r, err := postOnce(t, c, g, source, typed("cart", "cart.updated", true)); err != nil || r.status != 200 || r.verdict != "unprotected" {
 		t.Fatalf("a cart: %+v %v, want 200, unprotected", r, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/problem"
 )
 
@@ -26,6 +27,7 @@ type readiness struct {
 	guard    *api.Guard
 	stopping *atomic.Bool
 	observed func() bool // some source is in mode observe
+	open     func() bool // some source is delivered past a store that is away
 	now      func() time.Time
 	log      *slog.Logger
 	// These two are there when the store is open, and not asked for before.
@@ -66,8 +68,8 @@ func (r *readiness) say() {
 	}
 }
 
-// ServeHTTP says whether a sender would be answered with a 2xx now. Unlike /healthz its 503 is no reason
-// to restart the process, which would not bring the store back. Only who may look at everything is told what the
+// ServeHTTP says whether senders should be led here: with a 503 no request of any source comes. Unlike that of /healthz it is no
+// reason to restart the process, which would not bring the store back. Only who may look at everything is told what the
 // store says, which may name users, hosts and files.
 func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	err := r.ready()
@@ -94,11 +96,21 @@ func (r *readiness) ready() error {
 		return ErrStopping
 	case r.observed():
 		return nil // senders to applications that are observed must not be sent elsewhere for a fault of ours
+	}
+	err := r.check()
+	switch {
+	case err != nil && away(err) && r.open():
+		return nil // the store is away for all gateways on it, and no event would come that is delivered past it
 	case r.full():
 		return errFull
-	}
-	if err := r.check(); err != nil {
+	case err != nil:
 		return fmt.Errorf("%w: %w", errStore, err)
 	}
 	return nil
+}
+
+// away reports whether what keeps events from being stored is that the store is away: without its map a cell takes nothing, and a
+// gateway takes nothing for the store of a cell that it is not of.
+func away(err error) bool {
+	return !errors.Is(err, cells.ErrNoMap) && !errors.Is(err, cells.ErrNotThisCell)
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/settings"
 
+	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
@@ -28,6 +30,51 @@ func awaitReady(t *testing.T, c *http.Client, g *Gateway) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("readyz: %d %s, want 200", res.StatusCode, body)
+		}
+	}
+}
+
+// awaitAway waits until the gateway has seen that its store is away: what others were told a moment before counts for a second.
+func awaitAway(t *testing.T, g *Gateway) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); gauge(t, g, "hookonce_ready") != 0; <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("an event could be stored without a store")
+		}
+	}
+}
+
+// Where all gateways on a store are told to be away with it, no event comes to be delivered past it. What keeps a gateway from
+// delivering past the store, or is its own, leads senders to others.
+func TestWhoIsReady(t *testing.T) {
+	t.Parallel()
+	gone, strange := errors.New("the connection was refused"), fmt.Errorf("%w: it is the cell eu", cells.ErrNotThisCell)
+	for name, tt := range map[string]struct {
+		observed, open, full, stopping bool
+		store                          error
+		want                           error
+	}{
+		"all is well":                                      {},
+		"the store is away":                                {store: gone, want: errStore},
+		"the store is away, a source is open":              {open: true, store: gone},
+		"the store is away, the queue full, a source open": {open: true, full: true, store: gone},
+		"the store is away, a source is observed":          {observed: true, store: gone},
+		"the queue is full":                                {full: true, want: errFull},
+		"the queue is full, a source is open":              {open: true, full: true, want: errFull},
+		"the queue is full, a source is observed":          {observed: true, full: true},
+		"a cell without its map, a source is open":         {open: true, store: cells.ErrNoMap, want: errStore},
+		"the store of a cell, a source is open":            {open: true, store: strange, want: errStore},
+		"it stops while the store is away":                 {open: true, stopping: true, store: gone, want: ErrStopping},
+		"it stops while a source is observed":              {observed: true, stopping: true, want: ErrStopping},
+	} {
+		r := readiness{
+			stopping: new(atomic.Bool), now: time.Now, log: slog.New(slog.DiscardHandler),
+			observed: func() bool { return tt.observed }, open: func() bool { return tt.open }, full: func() bool { return tt.full },
+			ping: func(context.Context) error { return tt.store },
+		}
+		r.stopping.Store(tt.stopping)
+		if err := r.ready(); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
 }
@@ -115,11 +162,7 @@ func TestReadyTellsStrangersNothing(t *testing.T) {
 	if err := cluster.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(patience); g.readiness.check() == nil; time.Sleep(5 * time.Millisecond) { // what others were told a moment before counts for a second
-		if time.Now().After(deadline) {
-			t.Fatal("it is ready without a store")
-		}
-	}
+	awaitAway(t, g)
 	ask := func(token, host, from string) string {
 		t.Helper()
 		w := httptest.NewRecorder()
