@@ -24,19 +24,19 @@ func concurrentCases() []leaseCase {
 	}
 }
 
-// race lets the racers claim the same key at once and returns their claims.
-func (f *fixture) race(t testing.TB, req hookonce.ClaimRequest) []hookonce.Claim {
+// race lets as many racers with each of the requests claim at once, and returns their claims in the order of those.
+func (f *fixture) race(t testing.TB, reqs ...hookonce.ClaimRequest) []hookonce.Claim {
 	t.Helper()
 	var open [stores]hookonce.Store
 	for i := range open {
 		open[i] = f.another()
 	}
-	claims, start := make([]hookonce.Claim, racers), make(chan struct{})
+	claims, start := make([]hookonce.Claim, racers*len(reqs)), make(chan struct{})
 	var g errgroup.Group
 	for i := range claims {
 		g.Go(func() (err error) {
 			<-start
-			claims[i], err = open[i%stores].Claim(t.Context(), req)
+			claims[i], err = open[i%stores].Claim(t.Context(), reqs[i/racers])
 			return err
 		})
 	}
@@ -49,10 +49,9 @@ func (f *fixture) race(t testing.TB, req hookonce.ClaimRequest) []hookonce.Claim
 func racePinned(t *testing.T, f *fixture) {
 	claim(t, f, pinning("evt_1"), hookonce.Acquired)
 	f.clock.Advance(lease)
-	others := make(chan []hookonce.Claim)
-	go func() { others <- f.race(t, otherContent("evt_1")) }()
-	oneWon(t, f.race(t, pinning("evt_1")), 2)
-	for _, c := range <-others {
+	claims := f.race(t, pinning("evt_1"), otherContent("evt_1"))
+	oneWon(t, claims[:racers], 2)
+	for _, c := range claims[racers:] {
 		if c.Verdict != hookonce.Pinned && c.Verdict != hookonce.Busy {
 			t.Errorf("other content was answered %#v", c)
 		}
