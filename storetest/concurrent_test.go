@@ -23,7 +23,7 @@ func TestRaceTellsOfAnError(t *testing.T) {
 		}})
 		return
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$/^concurrent$/what_is_pinned$", "-test.timeout=20s")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$/^concurrent$/what_is_pinned$", "-test.timeout=1m")
 	cmd.Env = append(os.Environ(), env+"=1")
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "unexpected error: "+errOther.Error()) || strings.Contains(string(out), "timed out") {

@@ -37,7 +37,7 @@ type round struct {
 	*bank
 	all       []transfer
 	deliver   []delivery
-	witness   func(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, error) // asks the store, past all harm
+	witness   func(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, error) // asks the store, past what is between; nil: answers are compared instead
 	adversary *adversary
 
 	mu      sync.Mutex
@@ -92,7 +92,8 @@ func (r *round) send(ctx context.Context) error {
 	return g.Wait()
 }
 
-// insist delivers one copy, to any process in any way, until it is acknowledged.
+// insist delivers one copy, to any process in any way, until it is acknowledged. An acknowledgement has to be true at once: in
+// the end the other copy may have done what this one was told of.
 func (r *round) insist(ctx context.Context, key string) error {
 	for {
 		start := time.Now()
@@ -100,14 +101,41 @@ func (r *round) insist(ctx context.Context, key string) error {
 		if r.took(time.Since(start)) >= patience && ctx.Err() == nil {
 			return wrap(key, fmt.Errorf("a delivery hung: %w", cmp.Or(err, errAcknowledged)))
 		}
+		if got == acknowledged && r.witness != nil {
+			err = r.isDone(ctx, key)
+		}
 		if got != unacknowledged || errors.As(err, new(fatalError)) {
 			return wrap(key, err)
 		}
-		select {
-		case <-time.After(r.upTo(5 * time.Millisecond)): // as senders do, only sooner
-		case <-ctx.Done():
+		if !r.pause(ctx) {
 			return wrap(key, fmt.Errorf("it was never acknowledged, the last time because of: %w", err))
 		}
+	}
+}
+
+// isDone asks whether what was acknowledged is on record as done, until there is an answer: the witness is harmed as well.
+func (r *round) isDone(ctx context.Context, key string) error {
+	for {
+		c, err := r.witness(ctx, ref(key))
+		switch {
+		case err == nil && c.State == hookonce.StateDone:
+			return nil
+		case err == nil, errors.Is(err, hookonce.ErrNotFound):
+			return fatalError{fmt.Errorf("it was acknowledged, and its claim is %q", c.State)}
+		}
+		if !r.pause(ctx) {
+			return fmt.Errorf("it was acknowledged, and nobody says of what its claim is: %w", err)
+		}
+	}
+}
+
+// pause waits as senders do, only for less long. It reports whether there is time for another try.
+func (r *round) pause(ctx context.Context) bool {
+	select {
+	case <-time.After(r.upTo(5 * time.Millisecond)):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
