@@ -1,7 +1,6 @@
 package year
 
 import (
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -127,15 +126,12 @@ const (
 	calmSince  = time.Minute
 )
 
-// refused checks what a sender is told that is not acknowledged: to come again, and not without a reason.
-func (l *ledger) refused(f *fact, name string, got reply, err error) {
+// reasoned checks that a sender is not turned away by a cell without a reason.
+func (l *ledger) reasoned(f *fact, name string, got reply, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.cells) == 0 || f.Direct || f.Source == synchronous || l.skewed {
 		return
-	}
-	if err == nil && got.status != http.StatusServiceUnavailable {
-		l.breaksLocked("when we are at fault, 503", "%s was answered %d", name, got.status)
 	}
 	now := time.Now()
 	undecided := func(c *cellFact) bool { return !c.lost.IsZero() && !c.given }

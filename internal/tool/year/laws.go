@@ -2,7 +2,9 @@ package year
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -97,6 +99,23 @@ func (l *ledger) hungUp(f *fact, at time.Time) {
 	l.breaksLocked("a hang-up cancels nothing", "%s is not stored %v after its sender hung up, and nothing was disturbed", f.called, time.Since(at))
 }
 
+// refused checks what a sender is answered that is not acknowledged: that the fault is ours, and when to come again. Where clocks
+// are wrong, what it signed may be refused.
+func (l *ledger) refused(f *fact, name string, got reply) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if got.status != http.StatusServiceUnavailable {
+		if f.Direct || !l.skewed {
+			l.breaksLocked("when we are at fault, 503", "%s was answered %d", name, got.status)
+		}
+		return
+	}
+	l.counts["senders/told when to come again"]++
+	if seconds, err := strconv.Atoi(got.retryAfter); err != nil || seconds < 1 {
+		l.breaksLocked("when we are at fault, 503", "%s was answered %d with the Retry-After %q", name, got.status, got.retryAfter)
+	}
+}
+
 // ackedDirectly checks what an application acknowledged that senders come to themselves: each request without a key has an
 // effect of its own.
 func (l *ledger) ackedDirectly(f *fact, name string, status int) {
@@ -135,7 +154,7 @@ func (l *ledger) ackedPast(f *fact, name string, got reply) {
 		l.breaksLocked("only what is open goes past the store", "%s is of type %s, and was answered %d while it is not on record", name, f.kind(), got.status)
 	}
 	for _, at := range destinationsOf(f.Source) {
-		if !slices.ContainsFunc(f.attempts[at], func(a attempt) bool { return a.status/100 == 2 }) {
+		if !slices.ContainsFunc(f.attempts[at], attempt.took) {
 			l.breaksLocked("losing is worse", "%s was answered %d (past the store: %t), is not on record, and %s has not taken it", name, got.status, got.past, at)
 		}
 	}
@@ -167,7 +186,7 @@ func (l *ledger) replied(f *fact, rec *record, name string, got reply) {
 	case got.answer == "" && time.Since(rec.at) < answersKept-maxSkew:
 		l.breaksLocked("one answer for all copies", "%s was answered %d without the answer of the application", name, got.status)
 	case got.answer == "":
-	case !slices.ContainsFunc(f.attempts[claiming], func(a attempt) bool { return a.answer == got.answer && a.status/100 == 2 }):
+	case !slices.ContainsFunc(f.attempts[claiming], func(a attempt) bool { return a.answer == got.answer && a.took() }):
 		l.breaksLocked("one answer for all copies", "%s was answered %s, which %s never gave to it", name, got.answer, claiming)
 	case f.answer != "" && f.answer != got.answer:
 		l.breaksLocked("one answer for all copies", "%s was answered %s, and %s before", name, got.answer, f.answer)

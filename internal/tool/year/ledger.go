@@ -59,23 +59,42 @@ type fact struct {
 	Event
 	called   string // Event has the name of the first of its request
 	acked    []time.Time
-	past     []time.Time                // acknowledged with nothing on record
-	answer   string                     // of the application, that its sender read
-	effects  map[string]int             // by application
-	attempts map[string][]attempt       // by destination
-	keys     map[string]map[string]bool // Idempotency-Keys by destination
-	stored   int                        // how many times, of one without a key
-	came     int                        // requests that an application without a gateway got, of one without a key
+	past     []time.Time          // acknowledged with nothing on record
+	answer   string               // of the application, that its sender read
+	effects  map[string]int       // by application
+	attempts map[string][]attempt // by destination
+	stored   int                  // how many times, of one without a key
+	came     int                  // requests that an application without a gateway got, of one without a key
 }
 
 // attempt is a request that arrived at a destination.
 type attempt struct {
 	at, end time.Time
 	from    string
-	status  int // 0: it is under way
+	number  int64  // of the record; 0: it goes past the store
+	key     string // the Idempotency-Key
+	status  int    // 0: it is under way
 	answer  string
 	forced  bool
 	skewed  bool
+}
+
+func (a attempt) took() bool { return a.status/100 == 2 }
+
+// took reports whether a destination has taken what is on record. What went past the store had no number there.
+func (f *fact) took(at string, rec *record) bool {
+	return slices.ContainsFunc(f.attempts[at], func(a attempt) bool { return a.took() && (a.number == rec.id || a.number == 0) })
+}
+
+// taken is under how many Idempotency-Keys a destination has taken an event. Whoever goes by those has as many events.
+func (f *fact) taken(at string) int {
+	keys := map[string]bool{}
+	for _, a := range f.attempts[at] {
+		if a.took() {
+			keys[a.key] = true
+		}
+	}
+	return len(keys)
 }
 
 // record is an event that a store has.
@@ -285,9 +304,8 @@ func (l *ledger) finished(who string, outcomes []journal.Outcome, applied []bool
 // delivered checks that what is recorded as done was taken.
 func (l *ledger) delivered(rec *record, o journal.Outcome) {
 	f := l.events[base(rec.event)]
-	took := slices.ContainsFunc(f.attempts[o.Destination], func(a attempt) bool { return a.status/100 == 2 })
-	if !took && o.Error == "" {
-		l.breaksLocked("losing is worse", "%s is recorded as done at %s, which has not taken it", rec.event, o.Destination)
+	if !f.took(o.Destination, rec) && o.Error == "" {
+		l.breaksLocked("losing is worse", "%s is recorded as done at %s, which has not taken it as %d", rec.event, o.Destination, rec.id)
 	}
 }
 
@@ -337,6 +355,7 @@ func (l *ledger) purged(who string, p journal.Purge, purged journal.Purged, befo
 // arrived books a request at a destination, and returns its number. It says what it is that arrived.
 func (l *ledger) arrived(at, from, name string, h http.Header) (f *fact, n int) {
 	key, forced := h.Get(header.IdempotencyKey), h.Get(header.HookonceForced) != ""
+	number, _ := strconv.ParseInt(h.Get(header.HookonceEventID), 10, 64)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f = l.events[base(name)]
@@ -347,13 +366,9 @@ func (l *ledger) arrived(at, from, name string, h http.Header) (f *fact, n int) 
 	l.logLocked(at, fmt.Sprintf("gets %s from %s, key %s, attempt %s", name, from, key, h.Get(header.HookonceAttempt)))
 	l.counts["attempts/"+at]++
 	before := f.attempts[at]
-	if f.keys[at] == nil {
-		f.keys[at] = map[string]bool{}
-	}
-	f.keys[at][key] = true
-	if most := max(1, f.stored, l.lives(f)); len(f.keys[at]) > most {
-		l.breaksLocked("a stable key", "%s got %s under %d Idempotency-Keys, and it was stored %d times: %v", at, name, len(f.keys[at]), most, slices.Sorted(maps.Keys(f.keys[at])))
-	}
+	this := attempt{at: time.Now(), from: from, number: number, key: key, forced: forced, skewed: l.skewed}
+	f.attempts[at] = append(before, this)
+	l.ownKey(at, name, f, this, before)
 	known, here := pauseKnown, place{l.home(from), at}
 	if told, _, _ := strings.Cut(from, "/"); told == l.told[here] {
 		known = time.Second
@@ -373,8 +388,20 @@ func (l *ledger) arrived(at, from, name string, h http.Header) (f *fact, n int) 
 	if !forced && f.Keyed {
 		l.repeated(at, name, before)
 	}
-	f.attempts[at] = append(before, attempt{at: time.Now(), from: from, forced: forced, skewed: l.skewed})
 	return f, len(before)
+}
+
+// ownKey checks that all attempts at an event have the same Idempotency-Key, and that what is on record without a key shares that
+// with nothing else: whoever goes by it would take the one for a copy of the other.
+func (l *ledger) ownKey(at, name string, f *fact, this attempt, before []attempt) {
+	other := func(a attempt) bool { return a.key != this.key && (f.Keyed || a.number == this.number) }
+	shared := func(a attempt) bool { return a.key == this.key && !f.Keyed && a.number != this.number }
+	if slices.ContainsFunc(before, other) {
+		l.breaksLocked("a stable key", "%s got %s as %d under the Idempotency-Key %s, and under another one before", at, name, this.number, this.key)
+	}
+	if slices.ContainsFunc(before, shared) {
+		l.breaksLocked("losing is worse", "%s got %s as %d, which has no key, under the Idempotency-Key %s of another one", at, name, this.number, this.key)
+	}
 }
 
 // recordOf is what is on record of an event that arrived. Nil: it has no key, or nothing is.
@@ -437,7 +464,7 @@ func (l *ledger) alone(at, from, name string, before []attempt) {
 func (l *ledger) repeated(at, name string, before []attempt) {
 	lives := l.lives(l.events[base(name)])
 	for _, a := range before {
-		if a.status/100 != 2 || a.end.Sub(a.at) > 7*time.Second || a.skewed || l.skewed {
+		if !a.took() || a.end.Sub(a.at) > 7*time.Second || a.skewed || l.skewed {
 			continue
 		}
 		if lives > 1 || l.disturbed(a.end, time.Minute, time.Minute, "disk/", "process/", "wire/", "network/", "operator/", "application/dies", "application/commit") {
@@ -454,8 +481,8 @@ func (l *ledger) answered(at string, f *fact, n, status int, answer string) {
 	defer l.mu.Unlock()
 	f.attempts[at][n].status, f.attempts[at][n].end, f.attempts[at][n].answer = status, time.Now(), answer
 	l.logLocked(at, fmt.Sprintf("answers %d to %s", status, f.called))
-	if status/100 == 2 && at == claiming && f.Keyed && f.effects[at] == 0 {
-		l.breaksLocked("nothing is acknowledged before it is durable", "%s answered %d to %s without its effect", at, status, f.called)
+	if taken := f.taken(at); at == claiming && f.effects[at] < taken {
+		l.breaksLocked("nothing is acknowledged before it is durable", "%s answered %d to %s, which it has taken under %d Idempotency-Keys and with %d effects", at, status, f.called, taken, f.effects[at])
 	}
 }
 
@@ -562,8 +589,7 @@ func (l *ledger) settle() {
 			if l.isLost(rec.cell) {
 				break
 			}
-			took := slices.ContainsFunc(f.attempts[at], func(a attempt) bool { return a.status/100 == 2 })
-			if !took && !dead[journal.DeliveryID{EventID: rec.id, Destination: at}] && !rec.purged {
+			if !f.took(at, rec) && !dead[journal.DeliveryID{EventID: rec.id, Destination: at}] && !rec.purged {
 				l.breaksLocked("losing is worse", "%s is on record as %d, and %s has not taken it", rec.event, rec.id, at)
 			}
 		}

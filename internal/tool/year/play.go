@@ -118,7 +118,7 @@ func newWorld(p *Plan, sites []*site) *world {
 	}
 	for _, e := range p.Events {
 		for _, name := range e.names() {
-			w.events[name] = &fact{Event: e, called: name, effects: map[string]int{}, attempts: map[string][]attempt{}, keys: map[string]map[string]bool{}}
+			w.events[name] = &fact{Event: e, called: name, effects: map[string]int{}, attempts: map[string][]attempt{}}
 		}
 	}
 	w.admin = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {

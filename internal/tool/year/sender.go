@@ -185,18 +185,23 @@ func (s *sender) insist(e *Event, name string, via int) bool {
 	}
 }
 
-// turnedAway books that a sender was told to come again, or nothing, by a gateway that there is.
+// turnedAway books that a sender was told to come again, or nothing. A gateway that there is needs a reason for it.
 func (s *sender) turnedAway(e *Event, name string, via int, got reply, err error) {
+	f := s.events[e.name()]
+	if err == nil {
+		s.refused(f, name, got)
+	}
 	if m := s.machines[via%len(s.machines)]; !m.site.gone.Load() && time.Since(time.Unix(0, s.night.Load())) > calmSince {
-		s.refused(s.events[e.name()], name, got, err)
+		s.reasoned(f, name, got, err)
 	}
 }
 
 // reply is what a sender reads.
 type reply struct {
-	status int
-	past   bool   // it says that the event was delivered past the store
-	answer string // of the application, see answerHeader
+	status     int
+	past       bool   // it says that the event was delivered past the store
+	answer     string // of the application, see answerHeader
+	retryAfter string
 }
 
 // post sends one copy to a gateway, and returns what that answers.
@@ -226,7 +231,7 @@ func (s *sender) post(ctx context.Context, e *Event, name string, via int, signe
 	}
 	defer res.Body.Close()
 	_, _ = io.Copy(io.Discard, res.Body)
-	return reply{res.StatusCode, res.Header.Get("Hookonce-Status") == string(journal.Unprotected), res.Header.Get(answerHeader)}, nil
+	return reply{res.StatusCode, res.Header.Get("Hookonce-Status") == string(journal.Unprotected), res.Header.Get(answerHeader), res.Header.Get("Retry-After")}, nil
 }
 
 // request is the content of an event. All of its copies have the same.
