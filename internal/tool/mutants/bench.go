@@ -116,7 +116,7 @@ func (b bench) compile(ctx context.Context, pkg, overlay string) (program string
 func (b bench) test(ctx context.Context, program string, k test, overlay string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.limit+30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "-test.run", k.Run, "-test.failfast", "-test.timeout", b.limit.String())
+	cmd := exec.CommandContext(ctx, program, "-test.run", k.pattern(), "-test.failfast", "-test.timeout", b.limit.String())
 	cmd.Dir, cmd.Env = k.Package, environment(overlay)
 	cmd.WaitDelay = 10 * time.Second // for what a killed test leaves behind
 	out, err := cmd.CombinedOutput()

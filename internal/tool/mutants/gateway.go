@@ -40,7 +40,7 @@ var gateway = []mutant{
 	{"commit-not-durable", "3. Postgres is not told to reach the disk", "internal/pgstandby/pgstandby.go",
 		`('synchronous_commit', 'off', 'on')`,
 		`('synchronous_commit', 'off', 'off')`,
-		[]test{{"./internal/journal/pg", "TestStore|TestKilledServerLosesNothing"}}},
+		[]test{{"./internal/journal/pg", "TestKilledServerLosesNothing"}}},
 	{"cancelled-wait-is-not-heard", "3. where the role is set to hear no warnings, nobody hears that a commit was told to wait no longer for its standby", "internal/pgstandby/pgstandby.go",
 		`('client_min_messages', 'error', 'warning')`,
 		`('client_min_messages', 'error', 'error')`,
@@ -130,7 +130,7 @@ var gateway = []mutant{
 	{"ids-forgotten-early", "11. ids are purged when they are half as old as they are to be kept", "internal/journal/engine/upkeep.go",
 		`s.Before, s.Limit = now.Add(-s.keep), purgeStep`,
 		`s.Before, s.Limit = now.Add(-s.keep/2), purgeStep`,
-		[]test{{"./internal/journal/engine", "TestJanitor"}}},
+		[]test{{"./internal/journal/engine", "TestJanitor_purges"}}},
 	{"bad-row-fails-its-neighbours", "12. a row that the store refuses fails the rows beside it", "internal/journal/sqlite/accept.go",
 		`if rowRefused(err) {
 		err = s.write(ctx, "accepting one by one", func(w *writer) error { return a.each(w) })
@@ -169,7 +169,7 @@ var gateway = []mutant{
 	{"cache-survives-a-replay", "13. the cache knows as done what is being replayed", "internal/journal/engine/cache.go",
 		`	if known != c.since || c.off {`,
 		`	if c.off {`,
-		[]test{{"./internal/journal/engine", "TestCache"}, {yearly, "TestScenes/replay"}}},
+		[]test{{"./internal/journal/engine", "TestCache_forgetsWhatIsReplayed"}, {yearly, "TestScenes/replay"}}},
 	{"clock-of-the-machine", "14. events are stamped by another clock", "internal/journal/engine/writer.go",
 		`		now := w.opt.Now()
 		lease := now.Add(w.opt.Lease)`,
@@ -183,7 +183,7 @@ var gateway = []mutant{
 	{"key-of-the-attempt", "gateway: each attempt has another Idempotency-Key", "internal/deliver/request.go",
 		`key = source + ":" + header.Safe(w.Key)`,
 		`key = source + ":" + header.Safe(w.Key) + strconv.FormatInt(w.Token, 10)`,
-		[]test{{"./internal/deliver", "TestKeyIsStableOverAttempts|TestIdempotencyKey"}}},
+		[]test{{"./internal/deliver", "TestKeyIsStableOverAttempts"}, {"./internal/deliver", "TestIdempotencyKey"}}},
 	{"answer-before-its-record", "sync: a sender gets an answer that is on no record yet", "internal/journal/engine/finish.go",
 		`	err := f.call(opFinish,`,
 		`	for _, o := range f.outcomes {
@@ -268,5 +268,5 @@ var gateway = []mutant{
 				rest = notifyAgain
 `, `				rest = notifyAgain
 `,
-		[]test{{"./internal/journal/engine", "TestCache_forgetsWhatIsReplayed|TestNotifier_broken"}}},
+		[]test{{"./internal/journal/engine", "TestCache_forgetsWhatIsReplayed"}, {"./internal/journal/engine", "TestNotifier_broken"}}},
 }

@@ -25,10 +25,23 @@ type mutant struct {
 	Kills []test
 }
 
-// test is what go test -run takes: a package from the root of the module, and a pattern.
+// test is a test by its name, in a package from the root of the module; a part of one as TestA/b. One of several, as TestA|TestB,
+// has to fail where chance decides which: a fault that two tests see has both among its Kills.
 type test struct{ Package, Run string }
 
 func (k test) String() string { return k.Package + " " + k.Run }
+
+// names are those of the tests of which one has to fail, one as a rule.
+func (k test) names() []string { return strings.Split(k.Run, "|") }
+
+// pattern is what go test -run takes for these and for none whose name begins so.
+func (k test) pattern() string {
+	names := k.names()
+	for i, name := range names {
+		names[i] = "^" + strings.ReplaceAll(name, "/", "$/^") + "$"
+	}
+	return strings.Join(names, "|")
+}
 
 // mutants are all faults, those of one law together.
 func mutants() []mutant {
@@ -60,19 +73,15 @@ func byLaw() []mutant {
 
 // seenBy names the tests for readers.
 func (m mutant) seenBy() string {
-	var names []string
+	var tests []string
 	for _, k := range m.Kills {
-		pkg := strings.TrimPrefix(k.Package, "./")
-		for name := range strings.SplitSeq(k.Run, "|") {
-			if pkg != "." {
-				name = pkg + " `" + name + "`"
-			} else {
-				name = "`" + name + "`"
-			}
-			names = append(names, name)
+		names := "`" + strings.Join(k.names(), "` or `") + "`"
+		if pkg := strings.TrimPrefix(k.Package, "./"); pkg != "." {
+			names = pkg + " " + names
 		}
+		tests = append(tests, names)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(tests, ", ")
 }
 
 // planted returns the text of the file with the fault in it.

@@ -35,7 +35,7 @@ func TestFaultsCanBePlanted(t *testing.T) {
 				t.Error("nothing is planted, or nothing is to see it")
 			}
 			for _, k := range m.Kills {
-				for name := range strings.SplitSeq(k.Run, "|") {
+				for _, name := range k.names() {
 					if !k.exists(t, name) {
 						t.Errorf("%s has no test %s", k.Package, name)
 					}
@@ -45,10 +45,10 @@ func TestFaultsCanBePlanted(t *testing.T) {
 	}
 }
 
-// exists reports whether the package has a test that the pattern begins with or, for a pattern of everything, any.
-func (k test) exists(t *testing.T, pattern string) bool {
-	top, _, _ := strings.Cut(strings.TrimSuffix(pattern, "$"), "/")
-	has := regexp.MustCompile(`(?m)^func (Test\w*)`)
+// exists reports whether the package has a test of this name.
+func (k test) exists(t *testing.T, name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	has := regexp.MustCompile(`(?m)^func ` + top + `\(`)
 	files, err := filepath.Glob(filepath.Join(root, k.Package, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -58,13 +58,24 @@ func (k test) exists(t *testing.T, pattern string) bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range has.FindAllSubmatch(text, -1) {
-			if pattern == "." || strings.HasPrefix(string(m[1]), strings.TrimPrefix(top, "^")) {
-				return true
-			}
+		if has.Match(text) {
+			return true
 		}
 	}
 	return false
+}
+
+// A fault names tests, and not what their names begin with; of several that are named as one, one is enough.
+func TestNames(t *testing.T) {
+	m := mutant{Kills: []test{{".", "TestA"}, {"./b", "TestB/part"}, {"./b", "TestC|TestD"}}}
+	if got, want := m.seenBy(), "`TestA`, b `TestB/part`, b `TestC` or `TestD`"; got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+	for i, want := range []string{"^TestA$", "^TestB$/^part$", "^TestC$|^TestD$"} {
+		if got := m.Kills[i].pattern(); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
 }
 
 // What a test says is found among the rest.

@@ -46,6 +46,11 @@ var simulated = []mutant{
 		`if h.busyTo.After(maxTime(now, h.until)) {`,
 		`if false {`,
 		[]test{{"./internal/deliver", "TestBreakerHeedsLateRetryAfter"}}},
+	{"unkeyed-of-one-content", "4. events without a key whose content is the same are delivered under one Idempotency-Key", "internal/deliver/request.go",
+		`key = source + "#" + strconv.FormatInt(w.EventID, 10)`,
+		`sum := sha256.Sum256(w.Body)
+		key = source + "#" + hex.EncodeToString(sum[:])`,
+		[]test{{"./internal/deliver", "TestIdempotencyKey"}, {yearly, "TestScenes/claims"}}},
 	{"every-type-is-open", "on_store_down: a type that is not open is delivered past the store", "internal/ingest/batch.go",
 		`	return len(in.open) == 0 || slices`,
 		`	return len(in.open) > 0 || slices`,
@@ -114,7 +119,7 @@ var simulatedCells = []mutant{
 // scenes are the small plans of a scene.
 func scenes(name string) []test { return []test{{yearly, "TestScenes/" + name}} }
 
-// year is the search, and the plans that it has found.
+// year is the search or the plans that it has found: a search of seconds sees what it comes by.
 var year = []test{{yearly, "TestYear|TestKept"}}
 
 // yearly is where the simulation is. What is rare in large plans it looks for in small ones, see TestScenes.
