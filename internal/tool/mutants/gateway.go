@@ -130,7 +130,7 @@ var gateway = []mutant{
 	{"ids-forgotten-early", "11. ids are purged when they are half as old as they are to be kept", "internal/journal/engine/upkeep.go",
 		`s.Before, s.Limit = now.Add(-s.keep), purgeStep`,
 		`s.Before, s.Limit = now.Add(-s.keep/2), purgeStep`,
-		[]test{{"./internal/journal/engine", "TestJanitor_purges"}}},
+		[]test{{"./internal/journal/engine", "TestJanitor_periods"}}},
 	{"bad-row-fails-its-neighbours", "12. a row that the store refuses fails the rows beside it", "internal/journal/sqlite/accept.go",
 		`if rowRefused(err) {
 		err = s.write(ctx, "accepting one by one", func(w *writer) error { return a.each(w) })
@@ -169,7 +169,7 @@ var gateway = []mutant{
 	{"cache-survives-a-replay", "13. the cache knows as done what is being replayed", "internal/journal/engine/cache.go",
 		`	if known != c.since || c.off {`,
 		`	if c.off {`,
-		[]test{{"./internal/journal/engine", "TestCache_forgetsWhatIsReplayed"}, {yearly, "TestScenes/replay"}}},
+		[]test{{"./internal/journal/engine", "TestCache_lateAnswers"}, {yearly, "TestScenes/replay"}}},
 	{"clock-of-the-machine", "14. events are stamped by another clock", "internal/journal/engine/writer.go",
 		`		now := w.opt.Now()
 		lease := now.Add(w.opt.Lease)`,
