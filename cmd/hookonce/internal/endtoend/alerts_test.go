@@ -179,10 +179,7 @@ func launchTellers(t *testing.T, d *desk, dsn string) (gateways [3]*process) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			p.cmd.Process.Kill() // which fails if it ended before
-			<-p.ended
-		})
+		p.endWith(t)
 		gateways[i] = p
 	}
 	return gateways
@@ -201,7 +198,9 @@ func TestAlertOutlivesItsGateway(t *testing.T) {
 	d.hear = func(m told) int {
 		<-launched
 		if m.body.Type == "alert.firing" && m.body.Data.Alerts[0].Rule == "destination_failing" && killed.CompareAndSwap(-1, int32(m.by)) {
-			_ = gateways[m.by].end(syscall.SIGKILL) // it was killed, and says so
+			if err := gateways[m.by].kill(); err != nil {
+				t.Error(err)
+			}
 		}
 		return http.StatusOK
 	}

@@ -75,10 +75,7 @@ func (r *restored) serve() {
 		r.Fatal(err)
 	}
 	r.p = p
-	r.Cleanup(func() {
-		p.cmd.Process.Kill() // which fails if it was stopped
-		<-p.ended
-	})
+	p.endWith(r.T)
 }
 
 // hookonce runs a command and returns what it wrote.

@@ -24,7 +24,7 @@ func TestFewDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.end(unix.SIGKILL)
+	p.endWith(t)
 	hold := func(n int, address string) {
 		for i := range n {
 			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i))}, Timeout: patience}

@@ -46,7 +46,7 @@ func TestFirstEventTakesTwoCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.cmd.Process.Kill() }) // which fails if it ended
+	p.endWith(t)
 	cmd := exec.Command("hookonce", strings.Fields(string(send[1])+"http://"+p.addr+string(send[2]))...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("200 OK")) {

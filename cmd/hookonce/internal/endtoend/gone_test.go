@@ -22,10 +22,7 @@ func TestKilledGatewayIsToldAsGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			p.cmd.Process.Kill() // which fails if it has ended
-			<-p.ended
-		})
+		p.endWith(t)
 		all = append(all, p)
 	}
 	list := func(p *process, flags ...string) string {
@@ -47,7 +44,9 @@ func TestKilledGatewayIsToldAsGone(t *testing.T) {
 	if err := all[1].end(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	all[2].end(syscall.SIGKILL)
+	if err := all[2].kill(); err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range all[:1] {
 		await("the one that was killed", func() bool { return strings.Count(list(p), " is gone: it was last heard of at ") == 1 })
 		if text := list(p, "--all"); strings.Count(text, " running ") != 1 || strings.Count(text, " gone ") != 1 {

@@ -50,8 +50,9 @@ func syncKilled(t *testing.T, store string) {
 		first <- err
 	}()
 	<-asked
-	p.signal(syscall.SIGKILL)
-	p.wait() // it was killed, and says so
+	if err := p.kill(); err != nil {
+		t.Fatal(err)
+	}
 	close(killed)
 	if err := <-first; err == nil {
 		t.Error("the sender was answered by a gateway that was killed")

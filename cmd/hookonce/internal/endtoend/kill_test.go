@@ -47,10 +47,7 @@ func killUnderLoad(t *testing.T, store string) {
 	var acknowledged []string
 	for round := range *kills {
 		p := mustLaunch(t, dir, serve...)
-		killed := time.AfterFunc(200*time.Millisecond+rand.N(800*time.Millisecond), func() { p.signal(syscall.SIGKILL) })
-		acknowledged = append(acknowledged, flood(t, p.addr, fmt.Sprintf("round%d", round))...)
-		killed.Stop()
-		p.wait() // it was killed, and says so
+		acknowledged = append(acknowledged, flood(t, p, fmt.Sprintf("round%d", round), p.kill)...)
 	}
 	p := mustLaunch(t, dir, serve...)
 	t.Logf("%d events were acknowledged in %d rounds", len(acknowledged), *kills)
@@ -68,28 +65,30 @@ func mustLaunch(t *testing.T, dir string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		p.cmd.Process.Kill() // which fails if it ended before
-		<-p.ended
-	})
+	p.endWith(t)
 	return p
 }
 
-// flood posts events from several senders until the gateway is gone, and returns the ids that it
-// acknowledged.
-func flood(t *testing.T, addr, prefix string) []string {
+// enough is how many events are acknowledged under load before anything happens to the gateway, however slow the machine is.
+const enough = 50
+
+// flood posts events from several senders until the gateway is gone, and returns the ids that it acknowledged. It calls end, which
+// ends the gateway, at a random moment after enough of them.
+func flood(t *testing.T, p *process, prefix string, end func() error) []string {
 	t.Helper()
 	signer := provider.HMAC(provider.HMACConfig{Secrets: []string{killSecret}})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}, Timeout: patience}
 	defer client.CloseIdleConnections()
 	var mu sync.Mutex
 	var acknowledged []string
+	ended := make(chan error, 1)
+	deadline := time.Now().Add(2 * patience)
 	var senders sync.WaitGroup
 	for worker := range 16 {
 		senders.Go(func() {
-			for n := 0; ; n++ {
+			for n := 0; time.Now().Before(deadline); n++ {
 				id := fmt.Sprintf("%s-%d-%d", prefix, worker, n)
-				status, err := postOrder(client, signer, addr, id)
+				status, err := postOrder(client, signer, p.addr, id)
 				if err != nil {
 					return
 				}
@@ -98,12 +97,20 @@ func flood(t *testing.T, addr, prefix string) []string {
 					continue
 				}
 				mu.Lock()
-				acknowledged = append(acknowledged, id)
+				if acknowledged = append(acknowledged, id); len(acknowledged) == enough {
+					time.AfterFunc(rand.N(800*time.Millisecond), func() { ended <- end() })
+				}
 				mu.Unlock()
 			}
 		})
 	}
 	senders.Wait()
+	if len(acknowledged) < enough {
+		t.Fatalf("%d events were acknowledged, and then none\n%s", len(acknowledged), p.log)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the end under load: %v", err)
+	}
 	return acknowledged
 }
 
@@ -214,12 +221,7 @@ func TestTermUnderLoad(t *testing.T) {
 	serve := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
 		"--source", "orders", "--provider", "hmac", "--secret", killSecret, "--to", shop.URL}
 	p := mustLaunch(t, dir, serve...)
-	ended := make(chan error, 1)
-	time.AfterFunc(500*time.Millisecond, func() { ended <- p.end(syscall.SIGTERM) })
-	acknowledged := flood(t, p.addr, "term")
-	if err := <-ended; err != nil {
-		t.Errorf("it ended with %v\n%s", err, p.log)
-	}
+	acknowledged := flood(t, p, "term", func() error { return p.end(syscall.SIGTERM) })
 	p = mustLaunch(t, dir, serve...)
 	shop.await(t, acknowledged)
 	if err := p.end(syscall.SIGTERM); err != nil {

@@ -434,12 +434,11 @@ func (g *languageGateway) launch(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		p.cmd.Process.Kill() // which fails if it ended before
-		<-p.ended
 		if t.Failed() {
 			t.Logf("the gateway wrote:\n%s", p.log)
 		}
 	})
+	p.endWith(t)
 	g.p = p
 	g.addr.Store(&p.addr)
 }
@@ -447,8 +446,9 @@ func (g *languageGateway) launch(t *testing.T) {
 // kill kills the gateway as kill -9 does, and starts it again.
 func (g *languageGateway) kill(t *testing.T) {
 	t.Helper()
-	g.p.signal(syscall.SIGKILL)
-	g.p.wait() // it was killed, and says so
+	if err := g.p.kill(); err != nil {
+		t.Fatal(err)
+	}
 	g.launch(t)
 }
 

@@ -184,7 +184,7 @@ type request struct {
 }
 
 // blow sends events with all that belongs to them, in an order that the seed says, and kills a gateway in the middle.
-func (s *numbersStorm) blow(from, to int, kill *process) {
+func (s *numbersStorm) blow(from, to int, doomed *process) {
 	var first, again []request
 	for n := from; n < to; n++ {
 		first = append(first, request{n: n})
@@ -212,12 +212,14 @@ func (s *numbersStorm) blow(from, to int, kill *process) {
 			})
 		}
 		for i, r := range wave {
-			if i == len(wave)/2 && kill != nil {
+			if i == len(wave)/2 && doomed != nil {
 				s.mu.Lock()
-				s.gone = kill
+				s.gone = doomed
 				s.mu.Unlock()
-				_ = kill.end(syscall.SIGKILL) // it was killed, and says so
-				kill = nil
+				if err := doomed.kill(); err != nil {
+					s.t.Error(err)
+				}
+				doomed = nil
 			}
 			work <- r
 		}

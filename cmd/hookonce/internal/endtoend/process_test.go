@@ -3,6 +3,7 @@ package endtoend
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -166,11 +167,45 @@ func (p *process) read(logs io.Reader, running chan<- []string) {
 // signal sends the process a signal.
 func (p *process) signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// wait returns how the process ended, nil for exit status 0. A process that does not end is killed.
+// amiss is what no process writes into its log, whatever is done to it.
+var amiss = regexp.MustCompile(`DATA RACE|\bpanic\b|fatal error:`)
+
+// amiss returns an error if the process wrote of what must not be. One that is killed has no exit status to tell of it.
+func (p *process) amiss() error {
+	if log := p.log.String(); amiss.MatchString(log) {
+		return fmt.Errorf("it wrote:\n%s", log)
+	}
+	return nil
+}
+
+// endWith ends the process with the test at the latest, and fails the test if it wrote of what must not be.
+func (p *process) endWith(t *testing.T) {
+	t.Cleanup(func() {
+		p.cmd.Process.Kill() // which fails if it ended before
+		<-p.ended
+		if err := p.amiss(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// kill kills the process as kill -9 does. It is an error if it had ended by itself before.
+func (p *process) kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return fmt.Errorf("%w\n%s", err, p.log)
+	}
+	err := p.wait()
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		return fmt.Errorf("it ended by itself: %v\n%s", err, p.log)
+	}
+	return nil
+}
+
+// wait returns how the process ended, nil for exit status 0 and a log with nothing amiss. A process that does not end is killed.
 func (p *process) wait() error {
 	select {
 	case <-p.ended:
-		return p.err
+		return errors.Join(p.err, p.amiss())
 	case <-time.After(patience):
 		p.cmd.Process.Kill()
 		<-p.ended

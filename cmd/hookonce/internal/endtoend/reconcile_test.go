@@ -207,10 +207,7 @@ func (f *forgetful) launch(dir, file string) *process {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() {
-		p.cmd.Process.Kill() // which fails if it ended before
-		<-p.ended
-	})
+	p.endWith(f.t)
 	return p
 }
 
@@ -318,7 +315,9 @@ func TestGatewaysReconcile(t *testing.T) {
 		}
 		f.await(total)
 		if round < 2 {
-			_ = g.end(syscall.SIGKILL) // it was killed, and says so
+			if err := g.kill(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	if err := gateways[2].end(syscall.SIGTERM); err != nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -201,10 +200,9 @@ func (s *stage) harms() []harm {
 }
 
 func (s *stage) kill(i int) error {
-	if err := s.gateways[i].signal(syscall.SIGKILL); err != nil {
+	if err := s.gateways[i].kill(); err != nil {
 		return fmt.Errorf("gateway %d: %w", i, err)
 	}
-	_ = s.gateways[i].wait() // it was killed, and says so
 	s.read(i)
 	began := time.Now()
 	if err := s.launch(i); err != nil {
@@ -216,13 +214,10 @@ func (s *stage) kill(i int) error {
 	return nil
 }
 
-// amiss is what no gateway writes into its log, whatever is done to it.
-var amiss = regexp.MustCompile(`DATA RACE|\bpanic\b`)
-
 // read looks at what the gateway in a place has written until it ended.
 func (s *stage) read(i int) {
-	if log := s.gateways[i].log.String(); amiss.MatchString(log) {
-		s.breach("gateway %d wrote:\n%s", i, log)
+	if err := s.gateways[i].amiss(); err != nil {
+		s.breach("gateway %d: %v", i, err)
 	}
 }
 

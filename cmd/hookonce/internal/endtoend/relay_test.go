@@ -42,7 +42,7 @@ func startRelay(t *testing.T, dsn, url string, args ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.cmd.Process.Kill() })
+	p.endWith(t)
 	return p
 }
 
@@ -74,7 +74,7 @@ func TestRelayIsKilled(t *testing.T) {
 	if want := hookonce.EffectKey(hookonce.Ref{Source: "billing", Key: "evt_1"}, "mail"); key != want {
 		t.Errorf("the key is %s, want %s", key, want)
 	}
-	if err := first.signal(syscall.SIGKILL); err != nil {
+	if err := first.kill(); err != nil {
 		t.Fatal(err)
 	}
 	receive(t, gone, first)
@@ -210,7 +210,7 @@ func TestRelaysAreKilledUnderLoad(t *testing.T) {
 		victim := last
 		last = start()
 		receive(t, service.some, last)
-		if err := victim.signal(syscall.SIGKILL); err != nil {
+		if err := victim.kill(); err != nil {
 			t.Error(err)
 		}
 	}

@@ -113,7 +113,7 @@ func TestSIGHUPEndsWhatReadsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.cmd.Process.Kill() })
+	p.endWith(t)
 	for deadline := time.Now().Add(patience); !strings.Contains(p.out.String(), "/ shows "); time.Sleep(look) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it shows nothing\n%s", p.log)
