@@ -19,7 +19,7 @@ const (
 // load. Nothing that was acknowledged is lost; the events of each object stay in their order; others take
 // over in time; and only attempts whose outcome nobody knows are repeated, under the same key.
 func TestKillOneOfThree(t *testing.T) {
-	f := newFleet(t, pgtest.DSN(t))
+	f := newFleet(t, pgtest.DSN(t), usualLease)
 	f.send(12)
 	for range *kills {
 		f.shop.awaitMore(t, 100)
@@ -38,7 +38,7 @@ func TestKillOneOfThree(t *testing.T) {
 // to try again.
 func TestDatabaseStopsUnderFleet(t *testing.T) {
 	cluster := pgtest.Start(t, pgtest.Options{Fsync: true})
-	f := newFleet(t, cluster.DSN(t))
+	f := newFleet(t, cluster.DSN(t), longLease)
 	f.send(12)
 	for range *kills {
 		f.shop.awaitMore(t, 100)
@@ -61,7 +61,7 @@ func TestStandbyIsPromoted(t *testing.T) {
 	primary := pgtest.Start(t, pgtest.Options{Fsync: true})
 	dsn := primary.DSN(t)
 	standby := primary.Standby(t)
-	f := newFleet(t, primary.Either(dsn, standby))
+	f := newFleet(t, primary.Either(dsn, standby), longLease)
 	f.send(12)
 	f.shop.awaitMore(t, 300)
 	f.away(func() error {

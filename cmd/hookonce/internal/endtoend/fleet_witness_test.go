@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -99,8 +100,8 @@ func (s *witness) begin(a *arrival) {
 		s.faults = append(s.faults, fmt.Sprintf("%s comes after version %d", a.ID, o.done))
 	}
 	o.busy = true
-	if since := latest(o.last, o.acked[a.Version]); !since.IsZero() {
-		o.waiting = max(o.waiting, a.began.Sub(since))
+	if acked, told := o.acked[a.Version]; told { // before that nobody knows since when there is something to deliver
+		o.waiting = max(o.waiting, a.began.Sub(latest(o.last, acked)))
 	}
 	s.arrivals = append(s.arrivals, a)
 }
@@ -192,4 +193,29 @@ func (s *witness) longest() (d time.Duration) {
 		d = max(d, o.waiting)
 	}
 	return d
+}
+
+// An object stands still from the moment when its sender was told of something to deliver: not while there is nothing, nor when
+// the delivery comes before the sender knows.
+func TestStandingStillBeginsWithTheAcknowledgement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &witness{more: make(chan struct{}), objects: map[string]*objectState{}}
+		deliver := func(version int) {
+			a := &arrival{change: change{Object: "a", Version: version}}
+			s.begin(a)
+			s.end(a)
+		}
+		deliver(1)
+		time.Sleep(time.Minute)
+		deliver(2)
+		if d := s.longest(); d != 0 {
+			t.Errorf("an object with nothing to deliver stood still for %v", d)
+		}
+		s.acknowledged(change{Object: "a", Version: 3})
+		time.Sleep(time.Second)
+		deliver(3)
+		if d := s.longest(); d != time.Second {
+			t.Errorf("an object with something to deliver stood still for %v, want a second", d)
+		}
+	})
 }

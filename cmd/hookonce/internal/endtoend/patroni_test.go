@@ -37,7 +37,7 @@ func TestPatroni(t *testing.T) {
 	migrate(t, c.DSN())
 	probe := newProbe(t, c)
 	shop := newEffects(t, c.DSN())
-	f := newFleet(t, c.DSN())
+	f := newFleet(t, c.DSN(), usualLease)
 	f.send(12)
 	shop.work(8)
 	for range *engines {
