@@ -67,7 +67,7 @@ const rollCalls = 16
 // accounts are both ends of a run: what was acknowledged to the sender, and what came of it.
 type accounts struct {
 	t           *testing.T
-	alone       bool // nothing else keeps the machine busy: how long things take is judged as well
+	alone       bool // nothing else keeps the machine busy: how long things take, leases too, is judged as well
 	load        int  // how many events are sent under load
 	n           int  // with those of the roll calls
 	called      int  // of those, how many were sent

@@ -156,6 +156,10 @@ func TestRecordSeesWhatIsPlanted(t *testing.T) {
 			p.deliver(31, 1, func(_ http.Header, body *string) { *body = strings.Replace(*body, `"amount":31`, `"amount":30`, 1) })
 		}, "1 deliveries under another key, or with another body"},
 		"an event comes again, and nothing was harmed": {func(p *planted) { p.deliver(1, 2, nil) }, "1 deliveries repeated although nothing"},
+		"an event comes again, and nothing was harmed, beside other tests": {func(p *planted) {
+			p.alone = false
+			p.deliver(1, 2, nil)
+		}, ""},
 		"an event comes again after a harm": {func(p *planted) {
 			p.disturb()()
 			p.deliver(1, 2, nil)
@@ -228,7 +232,7 @@ func TestRecordSeesWhatIsPlanted(t *testing.T) {
 		"a gateway that was killed had written of a race": {func(p *planted) {
 			fmt.Fprintln(p.gateways[0].log, "WARNING: DATA RACE")
 			p.read(0)
-		}, "gateway 0 wrote"},
+		}, "gateway 0: it wrote"},
 
 		"no copy was sent under load": {func(p *planted) { p.copies.Add(-1) }, "nothing was tried: no copies under load"},
 		"no copy was sent in the end": {func(p *planted) { p.copies.Add(-p.recalled.Swap(0)) }, "nothing was tried: no copies in the end"},

@@ -529,6 +529,9 @@ func (a *accounts) book(r *record, lost []int) {
 	r.Lost = len(lost)
 	r.Events, r.Refused, r.Copies, r.Recalled = a.acked.count.Load(), a.tries.Load(), a.copies.Load(), a.recalled.Load()
 	r.Repeats, r.Unexplained, r.TakenAnew, r.OtherKey = a.repeats.Load(), a.unexplained.Load(), a.again.Load(), a.strange.Load()
+	if !a.alone {
+		r.Unexplained = 0 // a gateway that the machine does not let run loses its leases
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r.Recovery.Quantiles, r.Recovery.Count, r.Recovery.Worst = a.recovered.Quantiles(), a.recovered.Count(), a.worst
