@@ -14,12 +14,12 @@ import (
 // alertsView is what fires, who looks after it, who is told, how near the rules are, and what happened.
 type alertsView struct {
 	api.AlertList
-	api.AlertRules
 	api.AlertHistory
-	Evaluated bool             `json:"evaluated"` // which the list and the rules both say
-	Alert     string           `json:"-"`         // whose history it is; empty: that of all
-	Older     string           `json:"-"`         // address of the next part
-	Tested    *api.ChannelTest `json:"tested,omitempty"`
+	At     time.Time        `json:"at"`
+	Rules  []alert.Standing `json:"rules"`
+	Alert  string           `json:"-"` // whose history it is; empty: that of all
+	Older  string           `json:"-"` // address of the next part
+	Tested *api.ChannelTest `json:"tested,omitempty"`
 	// Unread is why it is not known what happened. All else is shown without: it is in memory, and what concerns the store is
 	// acknowledged here while that is away.
 	Unread string `json:"history_unread,omitempty"`
@@ -33,10 +33,11 @@ func (d *dashboard) alerts(r *http.Request) (*page, error) {
 	if err := d.get(r.Context(), "/alerts", nil, &v.AlertList); err != nil {
 		return nil, err
 	}
-	if err := d.get(r.Context(), "/alerts/rules", nil, &v.AlertRules); err != nil {
+	var rules api.AlertRules
+	if err := d.get(r.Context(), "/alerts/rules", nil, &rules); err != nil {
 		return nil, err
 	}
-	v.Evaluated = v.AlertList.Evaluated
+	v.At, v.Rules = rules.At, rules.Rules
 	alert.Nearest(v.Rules)
 	about := url.Values{"limit": {"50"}}
 	for name, value := range map[string]string{"alert": v.Alert, "cursor": r.URL.Query().Get("cursor")} {
