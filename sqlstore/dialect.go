@@ -371,19 +371,26 @@ func committedClaim(d dialect, ctx context.Context, q querier, c hookonce.Claim,
 }
 
 // numberIn returns the integer in a driver's error under the name of a field, or 0. It is how to read the
-// code of drivers that have no method for it, without importing them.
+// code of drivers that have no method for it, without importing them. Handlers join errors, so it goes into
+// those as well, and the first number counts.
 func numberIn(err error, field string) int {
-	for ; err != nil; err = errors.Unwrap(err) {
-		v := reflect.Indirect(reflect.ValueOf(err))
-		if v.Kind() != reflect.Struct {
-			continue
-		}
+	if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct {
 		switch number := v.FieldByName(field); {
 		case !number.IsValid():
 		case number.CanInt():
 			return int(number.Int())
 		case number.CanUint():
 			return int(number.Uint())
+		}
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return numberIn(e.Unwrap(), field)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			if n := numberIn(err, field); n != 0 {
+				return n
+			}
 		}
 	}
 	return 0

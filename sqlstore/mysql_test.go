@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/sqlstore"
 	"github.com/hookonce/hookonce/storetest"
 	"golang.org/x/sync/errgroup"
@@ -232,41 +233,81 @@ func TestADuplicateWaitsForNoLock(t *testing.T) {
 	})
 }
 
+// deadlocked is Within with a handler that meets a deadlock, and goes on with its error.
+func (f fixture) deadlocked(t testing.TB, goOn func(tx *sql.Tx, deadlock error) error) error {
+	t.Helper()
+	exec(t, f.db, `CREATE TABLE `+f.tables+`accounts (id INTEGER PRIMARY KEY, amount INTEGER NOT NULL)`,
+		`INSERT INTO `+f.tables+`accounts VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0), (9, 0)`)
+	add := func(where string) string {
+		return `UPDATE ` + f.tables + `accounts SET amount = amount + 1 WHERE id ` + where
+	}
+	other, err := f.open().BeginTx(t.Context(), nil)
+	must(t, err)
+	_, err = other.ExecContext(t.Context(), add(">= 2")) // much to undo, so that the handler's is the victim
+	must(t, err)
+	var g errgroup.Group
+	_, failed := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
+		_, err := tx.ExecContext(t.Context(), add("= 1"))
+		must(t, err)
+		g.Go(func() error {
+			_, err := other.ExecContext(t.Context(), add("= 1"))
+			return err
+		})
+		untilOneWaits(t, f.open())
+		_, err = tx.ExecContext(t.Context(), add("= 2"))
+		if err == nil {
+			t.Error("there was no deadlock")
+		}
+		return goOn(tx, err)
+	})
+	must(t, g.Wait())
+	must(t, other.Rollback())
+	return failed
+}
+
 // A deadlock ends the whole transaction. A handler that goes on as if nothing were is not a success.
 func TestAHiddenDeadlockIsNotASuccess(t *testing.T) {
 	every(t, mysqlConnections(), func(t *testing.T, f fixture) {
-		exec(t, f.db, `CREATE TABLE `+f.tables+`accounts (id INTEGER PRIMARY KEY, amount INTEGER NOT NULL)`,
-			`INSERT INTO `+f.tables+`accounts VALUES (1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (6, 0), (7, 0), (8, 0), (9, 0)`)
-		add := func(where string) string {
-			return `UPDATE ` + f.tables + `accounts SET amount = amount + 1 WHERE id ` + where
-		}
-		other, err := f.open().BeginTx(t.Context(), nil)
-		must(t, err)
-		_, err = other.ExecContext(t.Context(), add(">= 2")) // much to undo, so that the handler's is the victim
-		must(t, err)
-		var g errgroup.Group
-		_, err = f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
-			_, err := tx.ExecContext(t.Context(), add("= 1"))
-			must(t, err)
-			g.Go(func() error {
-				_, err := other.ExecContext(t.Context(), add("= 1"))
-				return err
-			})
-			untilOneWaits(t, f.open())
-			if _, err := tx.ExecContext(t.Context(), add("= 2")); err == nil {
-				t.Error("there was no deadlock")
-			}
-			_, err = tx.ExecContext(t.Context(), `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
+		err := f.deadlocked(t, func(tx *sql.Tx, _ error) error {
+			_, err := tx.ExecContext(t.Context(), `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
 			return err
 		})
 		if err == nil || errors.Is(err, hookonce.ErrUnknownOutcome) {
 			t.Errorf("error is %v, want a failure", err)
 		}
-		must(t, g.Wait())
-		must(t, other.Rollback())
 		f.left(t, hookonce.StateFailed, "deadlock")
 		f.happened(t, 0)
 	})
+}
+
+// Nor is it a statement that committed in passing, however the handler tells of it: the work of a copy that won at once,
+// and looks like the attempt's, stays done.
+func TestADeadlockOpensNoCopysClaim(t *testing.T) {
+	for name, told := range map[string]func(error) error{
+		"as it is": func(err error) error { return err },
+		"joined":   func(err error) error { return errors.Join(errDeclined, err) },
+		"wrapped":  func(err error) error { return fmt.Errorf("%w: %w", errDeclined, err) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			every(t, mysqlConnections(), func(t *testing.T, f fixture) {
+				now := time.Now()
+				f.Store = sqlstore.New(f.db, sqlstore.MySQL, sqlstore.WithSchema("case_1"), sqlstore.WithClock(func() time.Time { return now }))
+				err := f.deadlocked(t, func(_ *sql.Tx, err error) error {
+					c, won := f.within(t, `INSERT INTO `+f.tables+`happened VALUES ('evt_1')`)
+					must(t, won)
+					if c.Verdict != hookonce.Acquired {
+						t.Errorf("the copy was answered %v", c.Verdict)
+					}
+					return told(err)
+				})
+				if !errors.Is(err, claimsql.ErrAlike) || errors.Is(err, claimsql.ErrTorn) {
+					t.Errorf("error is %v", err)
+				}
+				f.left(t, hookonce.StateDone, "")
+				f.happened(t, 1)
+			})
+		})
+	}
 }
 
 // kill ends the server's side of the connection with that number.

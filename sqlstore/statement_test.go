@@ -93,7 +93,7 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// The drivers' errors are told apart by the field alone, wrapped or not.
+// The drivers' errors are told apart by the field alone, wrapped, joined or neither.
 func TestNumberIn(t *testing.T) {
 	type answer struct {
 		error
@@ -112,6 +112,11 @@ func TestNumberIn(t *testing.T) {
 		{errors.New("no number"), "Number", 0},
 		{&answer{Number: 1205}, "Number", 1205},
 		{fmt.Errorf("wrapped: %w", &answer{Number: 1213}), "Number", 1213},
+		{errors.Join(errors.New("no number"), &answer{Number: 1213}), "Number", 1213},
+		{fmt.Errorf("%w: %w", &answer{Number: 1213}, errors.New("no number")), "Number", 1213},
+		{fmt.Errorf("%w: %w", errors.New("no number"), errors.Join(nil, fmt.Errorf("wrapped: %w", &answer{Number: 1213}))), "Number", 1213},
+		{errors.Join(code{Code: 5}, &answer{Number: 1205}, &answer{Number: 1213}), "Number", 1205},
+		{errors.Join(errors.New("no number"), errors.New("none either")), "Number", 0},
 		{code{Code: 5}, "Code", 5},
 		{code{Code: 5}, "Number", 0},
 	} {
