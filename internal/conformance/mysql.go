@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"net"
 	"net/url"
 	"testing"
 
@@ -38,7 +39,7 @@ func (p mysqlPlace) config(database string) (*mysql.Config, error) {
 	if query != "" {
 		query = "?" + query
 	}
-	cfg, err := mysql.ParseDSN(fmt.Sprintf("%stcp(%s:%s)/%s%s", dsn, u.Hostname(), port, database, query))
+	cfg, err := mysql.ParseDSN(fmt.Sprintf("%stcp(%s)/%s%s", dsn, net.JoinHostPort(u.Hostname(), port), database, query))
 	if err == nil {
 		cfg.InterpolateParams = true
 	}

@@ -58,6 +58,21 @@ func TestAFolderThatIsThereIsRefused(t *testing.T) {
 	}
 }
 
+// The URL of a server is read as it is written for all others: an address of IPv6 stands in brackets.
+func TestAddressesOfMySQL(t *testing.T) {
+	for url, want := range map[string]string{
+		"mysql://root@db.example/":           "db.example:3306",
+		"mysql://root:x@192.0.2.7:3307/":     "192.0.2.7:3307",
+		"mariadb://root@[2001:db8::7]:3307/": "[2001:db8::7]:3307",
+		"mysql://[::1]/":                     "[::1]:3306",
+	} {
+		cfg, err := mysqlPlace{Target{Kind: MySQL, URL: url}}.config("x")
+		if err != nil || cfg.Addr != want || cfg.DBName != "x" {
+			t.Errorf("%s is read as %+v (%v), want %s", url, cfg, err, want)
+		}
+	}
+}
+
 // Every address of IP is masked, and nothing that only looks like one.
 func TestAddressesAreMasked(t *testing.T) {
 	var target Target
