@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -95,6 +96,24 @@ func (b *Batch) Len() int {
 }
 
 func (b *Batch) len() int { return len(b.claims) + len(b.guards) + len(b.writes) }
+
+// tables returns the names of the tables that the handler's writes are about.
+func (b *Batch) tables() (names []string) {
+	for _, w := range b.writes {
+		switch {
+		case w.Put != nil:
+			names = append(names, aws.ToString(w.Put.TableName))
+		case w.Update != nil:
+			names = append(names, aws.ToString(w.Update.TableName))
+		case w.Delete != nil:
+			names = append(names, aws.ToString(w.Delete.TableName))
+		case w.ConditionCheck != nil:
+			names = append(names, aws.ToString(w.ConditionCheck.TableName))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
 
 // shows has a failed condition show the item.
 func shows(r *types.ReturnValuesOnConditionCheckFailure) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,13 +31,19 @@ func (f Finding) String() string {
 
 // Inspect looks at how the table is set up and returns what is wrong: replicas in other regions, missing expiry, missing
 // protection. Call it when the program starts, and log what it finds. It changes nothing, and does without what the role may
-// not ask (dynamodb:DescribeTable, DescribeTimeToLive, DescribeContinuousBackups). Errors: those of [Store.Check].
-func (s *Store) Inspect(ctx context.Context) ([]Finding, error) {
+// not ask (dynamodb:DescribeTable, DescribeTimeToLive, DescribeContinuousBackups); that it may not ask for the first, which
+// tells of replicas, is a finding. Errors: otherwise those of [Store.Check].
+func (s *Store) Inspect(ctx context.Context) (found []Finding, err error) {
 	table, err := s.describe(ctx)
-	if err != nil {
+	switch {
+	case err == nil:
+		found = s.tableFindings(table)
+	case denied(err):
+		found = append(found, s.finding(false, "DescribeTable", "AccessDenied",
+			"nobody has looked whether the table has replicas, between which work is doubled, nor at its key: allow dynamodb:DescribeTable."))
+	default:
 		return nil, err
 	}
-	found := s.tableFindings(table)
 	ttl, err := s.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &s.table})
 	if err = skipped(err); err != nil {
 		return found, fmt.Errorf("dynamostore: inspect %s: %w", s.table, err)
@@ -59,7 +64,7 @@ func (s *Store) Inspect(ctx context.Context) ([]Finding, error) {
 // skipped is err, but nil for what the role may not ask, or the service does not know.
 func skipped(err error) error {
 	var api smithy.APIError
-	if errors.As(err, &api) && slices.Contains([]string{"AccessDeniedException", "UnknownOperationException"}, api.ErrorCode()) {
+	if denied(err) || errors.As(err, &api) && api.ErrorCode() == "UnknownOperationException" {
 		return nil
 	}
 	return err

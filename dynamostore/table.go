@@ -43,20 +43,26 @@ func (s *Store) CreateTable(ctx context.Context) error {
 
 // expire has DynamoDB delete what has expired.
 func (s *Store) expire(ctx context.Context) error {
-	ttl, err := s.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &s.table})
-	if err == nil && expires(ttl.TimeToLiveDescription) {
-		return nil
-	}
-	if err == nil {
+	is, err := s.expires(ctx)
+	if err == nil && !is {
 		_, err = s.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 			TableName:               &s.table,
 			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attrExpiry), Enabled: aws.Bool(true)},
 		})
+		if err != nil { // also where another process was faster
+			is, _ = s.expires(ctx)
+		}
 	}
-	if err != nil {
+	if err != nil && !is {
 		return fmt.Errorf("dynamostore: have what has expired deleted from the table %s: %w", s.table, explain(err))
 	}
 	return nil
+}
+
+// expires asks whether DynamoDB deletes what has expired.
+func (s *Store) expires(ctx context.Context) (bool, error) {
+	ttl, err := s.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &s.table})
+	return err == nil && expires(ttl.TimeToLiveDescription), err
 }
 
 // expires reports whether DynamoDB deletes what has expired by the right attribute.

@@ -1,7 +1,10 @@
 package dynamostore_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +53,51 @@ func TestCheck(t *testing.T) {
 
 func errorOf[V any](_ V, err error) error { return err }
 
+// Of two processes that start together each finds that nothing expires, and the service takes the first word alone.
+func TestCreateTableAtOnce(t *testing.T) {
+	b := backend{standIn(t).URL(), true}
+	n := &network{}
+	var first error
+	n.lose(loss{operations: "DescribeTimeToLive", answered: true, then: func(r *http.Request) (*http.Response, error) {
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		first = dynamostore.New(b.client(&network{})).CreateTable(context.Background())
+		return answer, err
+	}})
+	must(t, dynamostore.New(b.client(n)).CreateTable(t.Context()))
+	must(t, first)
+
+	n = &network{}
+	n.lose(loss{operations: "UpdateTimeToLive", answered: true, then: refusing("ValidationException", "")})
+	err := dynamostore.New(b.client(n), dynamostore.WithTable("other")).CreateTable(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "ValidationException") {
+		t.Errorf("nothing expires, and the error is %v", err)
+	}
+}
+
+// A table of the handler's that is missing, or that the role may not write to, is not told as the store's own.
+func TestTheHandlersTables(t *testing.T) {
+	db := fake(t).open(t)
+	n := &network{}
+	s := db.store(n)
+	for _, key := range []string{"evt_1", ""} {
+		refused := func(table string, says ...string) {
+			t.Helper()
+			_, err := s.Within(t.Context(), request(key), func(b *dynamostore.Batch, _ hookonce.Claim) error {
+				return errors.Join(db.effect(t.Context(), b, "evt_1"), b.Put(types.Put{TableName: &table, Item: item{"pk": text("x")}}))
+			})
+			for _, word := range says {
+				if err == nil || errors.Is(err, hookonce.ErrSchemaMissing) || !strings.Contains(err.Error(), word) {
+					t.Errorf("%q is answered %v, want %q", key, err, word)
+				}
+			}
+		}
+		refused("nowhere", fmt.Sprintf("[%q %q %q]", db.effects, "nowhere", db.claims))
+		n.lose(loss{operations: "TransactWriteItems", answered: true, then: refusing("AccessDeniedException", "")})
+		refused(db.effects, "a right that docs/dynamodb.md lists, or one on a table that the handler writes to")
+	}
+	effects(t, db, nil)
+}
+
 // What doubles work is found, and what may surprise later.
 func TestInspect(t *testing.T) {
 	server := standIn(t)
@@ -71,7 +119,11 @@ func TestInspect(t *testing.T) {
 		must(t, s.CreateTable(t.Context()))
 		return s
 	}
-	eventual, strong, wrong := made("eventual"), made("strong"), made("wrong-attribute")
+	eventual, strong := made("eventual"), made("strong")
+	wrong := plain("wrong-attribute", func(in *dynamodb.CreateTableInput) { in.DeletionProtectionEnabled = aws.Bool(true) })
+	made("closed")
+	closed := &network{}
+	closed.lose(loss{operations: "DescribeTable", answered: true, then: refusing("AccessDeniedException", "")})
 	server.Replicate("eventual", "", "eu-west-1", "us-east-1")
 	server.Replicate("strong", "STRONG", "eu-west-1", "us-east-1")
 	_, err := c.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
@@ -89,6 +141,7 @@ func TestInspect(t *testing.T) {
 		}), []string{"DeletionProtectionEnabled", "BillingMode", "TimeToLive", "PointInTimeRecovery"}, 0},
 		"eventually consistent copies": {eventual, []string{"Replicas", "PointInTimeRecovery"}, 1},
 		"strongly consistent copies":   {strong, []string{"MultiRegionConsistency", "PointInTimeRecovery"}, 0},
+		"the table is not to be seen":  {dynamostore.New(b.client(closed), dynamostore.WithTable("closed")), []string{"DescribeTable", "PointInTimeRecovery"}, 0},
 		"expiry by another attribute":  {wrong, []string{"TimeToLive", "PointInTimeRecovery"}, 0},
 	} {
 		found, err := test.store.Inspect(t.Context())

@@ -214,9 +214,23 @@ func (s *Store) answered(ctx context.Context, b *Batch, err error) (again bool, 
 	case answer == done:
 		return false, nil
 	case answer == turnedAway, answer == unknown, !errors.As(err, &cancelled):
-		return false, explain(err)
+		return false, s.explain(b, err)
 	}
 	return s.cancelled(ctx, b, cancelled.CancellationReasons)
+}
+
+// explain is [explain] for a batch. What the handler added is about tables of its own, and the service does not tell which
+// one it means: the remedy of the store's own would lead astray.
+func (s *Store) explain(b *Batch, err error) error {
+	switch theirs := b.tables(); {
+	case len(theirs) == 0:
+		return explain(err)
+	case missing(err):
+		return fmt.Errorf("one of the tables %q is not there (in this region): %w", append(theirs, s.table), err)
+	case denied(err):
+		return fmt.Errorf("the role lacks a right that docs/dynamodb.md lists, or one on a table that the handler writes to: %w", err)
+	}
+	return err
 }
 
 // unsettled is the error of a batch of which a sending was not answered, with what the last one was told.

@@ -256,15 +256,26 @@ func stands(r types.CancellationReason) bool {
 	return code != "" && code != "None" && !slices.Contains(turnedAwayCodes, code)
 }
 
-// explain returns an error of the service that says what to do, where that can be known.
+// explain returns an error of the service that says what to do, where that can be known. It is for requests that are about
+// the store's own table alone.
 func explain(err error) error {
-	var missing *types.ResourceNotFoundException
-	var api smithy.APIError
 	switch {
-	case errors.As(err, &missing):
+	case missing(err):
 		return fmt.Errorf("%w: there is no such table (or its key is another one): make it as docs/dynamodb.md says, or with CreateTable: %w", hookonce.ErrSchemaMissing, err)
-	case errors.As(err, &api) && api.ErrorCode() == "AccessDeniedException":
+	case denied(err):
 		return fmt.Errorf("the role lacks a right that docs/dynamodb.md lists: %w", err)
 	}
 	return err
+}
+
+// missing reports whether the service says that a table is not there.
+func missing(err error) bool {
+	var gone *types.ResourceNotFoundException
+	return errors.As(err, &gone)
+}
+
+// denied reports whether the role may not ask for it.
+func denied(err error) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && api.ErrorCode() == "AccessDeniedException"
 }

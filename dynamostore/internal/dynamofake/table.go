@@ -145,6 +145,9 @@ func (s *Server) updateTimeToLive(in updateTimeToLive) (any, *failure) {
 		return nil, err
 	}
 	spec := in.TimeToLiveSpecification
+	if spec.Enabled && t.ttl.AttributeName != "" {
+		return nil, invalid("TimeToLive is already enabled")
+	}
 	t.ttl = timeToLive{TimeToLiveStatus: "DISABLED"}
 	if spec.Enabled {
 		t.ttl = timeToLive{spec.AttributeName, "ENABLED"}
