@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/redis/go-redis/v9"
 )
 
 // Claim implements [hookonce.Store]. An error leaves open whether the claim was stored: then nobody owns
 // it, and it is free when its lease is over; one without a deadline stays held until somebody fails it.
+// A server whose memory is full stores no claim; it is asked what is there, so that copies of done work
+// and those of work that is held are answered as ever.
 func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.Claim, error) {
 	if err := req.Validate(); err != nil {
 		return hookonce.Claim{}, err
@@ -19,6 +22,12 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 	}
 	now := s.now()
 	r, err := s.run(ctx, claimScript, s.key(req.Ref), formatTime(now), deadline(now, req.Lease), req.Type, req.Digest, flag(req.Pin))
+	if redis.HasErrorPrefix(err, "OOM") {
+		if c, err := s.Lookup(ctx, req.Ref); err == nil && c.VerdictFor(req, now) != hookonce.Acquired {
+			c.Verdict, c.Conflict = c.VerdictFor(req, now), req.Conflicts(c.Digest)
+			return c, nil
+		}
+	}
 	if err != nil {
 		return hookonce.Claim{}, fmt.Errorf("redisstore: claim %s: %w", req.Ref, err)
 	}

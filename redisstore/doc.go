@@ -20,12 +20,13 @@
 //
 //   - Without an append-only file a restart forgets all of them, or all since the last snapshot.
 //   - With appendfsync everysec, Redis's own default, a crash loses those of the last second, or two if
-//     the disk is slow. With always it loses none.
+//     the disk is slow. With always it loses none, unless no-appendfsync-on-rewrite is yes, with which
+//     nothing is synced while the file is rewritten.
 //   - A replica that takes over lacks what it had not received, since replication is asynchronous. The
 //     setting min-replicas-to-write bounds how far it can be behind while claims are accepted.
 //   - With a maxmemory-policy other than noeviction the server deletes claims when its memory is full.
-//     With noeviction it refuses new claims with an error, which is answered 503, and still records
-//     outcomes.
+//     With noeviction it refuses new claims with an error, which is answered 503; copies of done work are
+//     answered, and outcomes recorded, as ever.
 //   - FLUSHALL forgets all of them.
 //
 // [Store.Inspect] finds these settings; call it when the program starts. Where an effect must not happen

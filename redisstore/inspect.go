@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,20 +28,25 @@ func (f Finding) String() string {
 }
 
 // Inspect looks at how the servers are set up and returns what can lose claims: eviction, missing
-// persistence, replication that may lag, old versions. Call it when the program starts, and log what it
-// finds. It changes nothing, and does without what a managed service does not tell.
+// persistence, replication that may lag, old versions, a client that knows one server of a cluster. Call
+// it when the program starts, and log what it finds. It changes nothing, and does without what a managed
+// service does not tell.
 func (s *Store) Inspect(ctx context.Context) ([]Finding, error) {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {
-		return inspect(ctx, s.client, address(s.client))
+		addr := address(s.client)
+		known, err := ask(ctx, s.client, addr)
+		return known.findings(addr), err
 	}
 	var mu sync.Mutex
 	var all []Finding
 	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		found, err := inspect(ctx, node, node.Options().Addr)
+		addr := node.Options().Addr
+		known, err := ask(ctx, node, addr)
+		delete(known, "cluster_enabled") // which is right with this client
 		mu.Lock()
 		defer mu.Unlock()
-		all = append(all, found...)
+		all = append(all, known.findings(addr)...)
 		return err
 	})
 	return all, err
@@ -53,20 +59,20 @@ func address(client redis.UniversalClient) string {
 	return "server"
 }
 
-func inspect(ctx context.Context, node redis.Cmdable, addr string) ([]Finding, error) {
+// ask has a server say what it is; beside an error, nothing.
+func ask(ctx context.Context, node redis.Cmdable, addr string) (info, error) {
 	text, err := node.Info(ctx).Result()
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: inspect %s: %w", addr, err)
 	}
 	known := parseInfo(text)
 	// Managed services refuse CONFIG. What INFO says is enough for the rest.
-	settings, err := node.ConfigGet(ctx, "appendfsync").Result()
-	if err == nil {
-		known["appendfsync"] = settings["appendfsync"]
-	} else if ctx.Err() != nil {
+	settings, err := node.ConfigGet(ctx, "*appendfsync*").Result()
+	if err != nil && ctx.Err() != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}
-	return known.findings(addr), nil
+	maps.Copy(known, settings)
+	return known, nil
 }
 
 // info is what a server says about itself, by name.
@@ -92,6 +98,8 @@ type check struct {
 var checks = []check{
 	{"redis_version", olderThan7,
 		"the scripts need Redis 7 or Valkey: upgrade."},
+	{"cluster_enabled", func(v string, _ info) bool { return v == "1" },
+		"this client knows one server of a cluster: claims of slots that others have fail, and the others were not looked at: use redis.NewClusterClient."},
 	{"role", func(v string, _ info) bool { return v == "slave" },
 		"this server is a replica and refuses every claim: connect to the primary."},
 	{"maxmemory_policy", func(v string, _ info) bool { return strings.HasPrefix(v, "allkeys-") },
@@ -102,6 +110,8 @@ var checks = []check{
 		"a restart forgets every claim since the last snapshot, if there is one: set appendonly to yes."},
 	{"appendfsync", func(v string, i info) bool { return v == "no" && i["aof_enabled"] == "1" },
 		"a power failure loses the claims of half a minute: set appendfsync to always, which loses none, or to everysec, which loses a second or two."},
+	{"no-appendfsync-on-rewrite", func(v string, i info) bool { return v == "yes" && i["aof_enabled"] == "1" && i["appendfsync"] != "no" },
+		"while the append-only file is rewritten or a snapshot is saved nothing is synced, whatever appendfsync says, and a power failure then loses the claims of half a minute: set no-appendfsync-on-rewrite to no."},
 	{"aof_last_write_status", func(v string, _ info) bool { return v != "ok" },
 		"the append-only file cannot be written, so nothing is kept: look at the disk and at the server's log."},
 	{"connected_slaves", func(v string, _ info) bool { return v != "0" },

@@ -24,6 +24,9 @@ func settings(t testing.TB, s *redisstore.Store) (found []string) {
 	return found
 }
 
+// rewrites has a server sync nothing while it rewrites its log.
+const rewrites = "no-appendfsync-on-rewrite yes"
+
 func TestInspect(t *testing.T) {
 	for name, c := range map[string]struct {
 		options redistest.Options
@@ -33,6 +36,9 @@ func TestInspect(t *testing.T) {
 		"the default with a log": {redistest.Options{AOF: "everysec"}, nil},
 		"no log":                 {redistest.Options{}, []string{"aof_enabled"}},
 		"no sync":                {redistest.Options{AOF: "no"}, []string{"appendfsync"}},
+		"no sync meanwhile":      {redistest.Options{AOF: "always", Settings: []string{rewrites}}, []string{"no-appendfsync-on-rewrite"}},
+		"no sync at all":         {redistest.Options{AOF: "no", Settings: []string{rewrites}}, []string{"appendfsync"}},
+		"no log to rewrite":      {redistest.Options{Settings: []string{rewrites}}, []string{"aof_enabled"}},
 		"evicts everything":      {redistest.Options{AOF: "always", Settings: []string{"maxmemory-policy allkeys-lru"}}, []string{"maxmemory_policy"}},
 		"evicts what expires":    {redistest.Options{AOF: "always", Settings: []string{"maxmemory-policy volatile-ttl"}}, []string{"maxmemory_policy"}},
 		"tells no settings":      {redistest.Options{AOF: "no", Settings: []string{`rename-command CONFIG ""`}}, nil},
@@ -58,7 +64,7 @@ func TestInspectReplication(t *testing.T) {
 	}
 }
 
-// In a cluster every primary is looked at.
+// In a cluster every primary is looked at. A client that knows one of them is no client of the cluster.
 func TestInspectCluster(t *testing.T) {
 	addrs := redistest.Cluster(t)
 	findings, err := redisstore.New(connect(t, addrs...)).Inspect(t.Context())
@@ -66,11 +72,17 @@ func TestInspectCluster(t *testing.T) {
 	var nodes []string
 	for _, f := range findings {
 		nodes = append(nodes, f.Node)
+		if f.Setting != "aof_enabled" {
+			t.Errorf("found %v", f)
+		}
 	}
 	slices.Sort(nodes)
 	slices.Sort(addrs)
 	if !slices.Equal(nodes, addrs) {
 		t.Errorf("found something on %q, want %q", nodes, addrs)
+	}
+	if got := settings(t, redisstore.New(connect(t, addrs[0]))); !slices.Equal(got, []string{"cluster_enabled", "aof_enabled"}) {
+		t.Errorf("the client of one server: found %q", got)
 	}
 }
 
@@ -93,6 +105,7 @@ func TestFindings(t *testing.T) {
 		"redis_version:10.0.0\r\n":                          "",
 		"aof_enabled:1\r\naof_last_write_status:err\r\n":    "aof_last_write_status",
 		"# Memory\r\n\r\nmaxmemory_policy:noeviction\r\n":   "",
+		"# Cluster\r\ncluster_enabled:0\r\n":                "",
 		"no colon\r\nrole:master\r\nconnected_slaves:0\r\n": "",
 		"": "",
 	} {

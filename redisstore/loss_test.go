@@ -145,8 +145,8 @@ func TestEvictingServerForgets(t *testing.T) {
 	}
 }
 
-// Without eviction a full server refuses new claims, records the outcomes of those that it has, and
-// forgets nothing.
+// Without eviction a full server refuses new claims, answers copies of those that it has, records their
+// outcomes, and forgets nothing.
 func TestFullServerForgetsNothing(t *testing.T) {
 	_, s := alone(t, redistest.Options{Settings: []string{little, "maxmemory-policy noeviction"}})
 	finish(t, s, "done")
@@ -158,7 +158,23 @@ func TestFullServerForgetsNothing(t *testing.T) {
 	must(t, s.CompleteWith(t.Context(), completes, hookonce.Response{Status: 200, Body: []byte(strings.Repeat("x", 5000))}))
 	_, err := s.Extend(t.Context(), fails, time.Hour)
 	must(t, err)
+	other := leased("fails")
+	other.Digest = []byte("fedcba9876543210")
+	if c := claim(t, s, other, hookonce.Busy); !c.Conflict || c.Token != fails.Token {
+		t.Errorf("a copy with other content is answered %#v", c)
+	}
 	must(t, s.Fail(t.Context(), fails, hookonce.Failure{Err: errDeclined}))
+	for _, req := range []hookonce.ClaimRequest{leased("fails"), leased("unseen")} {
+		if c, err := s.Claim(t.Context(), req); !redis.HasErrorPrefix(err, "OOM") {
+			t.Errorf("%s is claimed as %#v (%v); want the server's refusal", req.Key, c, err)
+		}
+	}
+	for _, key := range []string{"done", "completes"} {
+		claim(t, s, request(key), hookonce.Duplicate)
+	}
+	if r, err := s.Response(t.Context(), completes.Ref); err != nil || len(r.Body) != 5000 {
+		t.Errorf("the answer that is kept is %d bytes long, %v", len(r.Body), err)
+	}
 	state(t, s, request("done").Ref, hookonce.StateDone)
 	state(t, s, completes.Ref, hookonce.StateDone)
 	state(t, s, fails.Ref, hookonce.StateFailed)

@@ -20,8 +20,8 @@ const page = 500
 // Purge implements [hookonce.Store]. Nobody needs to call it for claims that expire by themselves (see
 // [WithRetention]). There is no index of done claims, which would double the memory that they take: Purge
 // walks through the keys of every primary in steps, from the beginning each time, so a large limit costs
-// less than a small one. Each claim is deleted by itself. Beside an error n counts those that are known to
-// be deleted.
+// less than a small one. Each claim is deleted by itself. One in a slot of a cluster that is being moved may
+// be left to a later call. Beside an error n counts those that are known to be deleted.
 func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, err error) {
 	if err := req.Validate(s.now()); err != nil {
 		return 0, err
@@ -35,6 +35,7 @@ func (s *Store) Purge(ctx context.Context, req hookonce.PurgeRequest) (n int, er
 	}
 	p := purge{PurgeRequest: req}
 	p.from, p.to = req.Span()
+	_, p.cluster = s.client.(*redis.ClusterClient)
 	for _, node := range nodes {
 		deleted, err := p.node(ctx, node, s.prefix+claimKeys, req.Limit-n)
 		if n += deleted; err != nil {
@@ -64,6 +65,7 @@ func (s *Store) primaries(ctx context.Context) (nodes []redis.Cmdable, err error
 type purge struct {
 	hookonce.PurgeRequest
 	from, to time.Time
+	cluster  bool // the servers of a whole cluster are walked through
 }
 
 func (p purge) node(ctx context.Context, node redis.Cmdable, kind string, limit int) (n int, err error) {
@@ -132,11 +134,10 @@ func (p purge) old(ctx context.Context, node redis.Cmdable, keys []string) ([]st
 		return nil, nil
 	}
 	answers := make(map[string]*redis.SliceCmd, len(keys))
-	_, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	err := p.pipelined(ctx, node, func(pipe redis.Pipeliner) {
 		for _, key := range keys {
 			answers[key] = pipe.HMGet(ctx, key, "state", "updated")
 		}
-		return nil
 	})
 	return slices.DeleteFunc(keys, func(key string) bool {
 		r := reply(answers[key].Val())
@@ -155,15 +156,12 @@ func (p purge) delete(ctx context.Context, node redis.Cmdable, keys []string) (n
 		over = []any{string(hookonce.StateFailed), string(hookonce.StateDead)}
 	}
 	var answers []once
-	_, err = node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	err = p.pipelined(ctx, node, func(pipe redis.Pipeliner) {
 		for _, key := range keys {
 			cmd := purgeScript.byText(key, append([]any{p.from.UnixMicro(), p.to.UnixMicro()}, over...))
 			answers = append(answers, cmd)
-			if err := pipe.Process(ctx, cmd); err != nil {
-				return err
-			}
+			_ = pipe.Process(ctx, cmd) // which puts it in line, and does not fail
 		}
-		return nil
 	})
 	for _, cmd := range answers {
 		if gone, _ := cmd.Int(); gone == 1 {
@@ -171,4 +169,26 @@ func (p purge) delete(ctx context.Context, node redis.Cmdable, keys []string) (n
 		}
 	}
 	return n, err
+}
+
+// pipelined sends what fill puts in line at once. In a cluster it is no error that another server is to be asked about a
+// key, whose slot is being moved: the key is on this one no more, or not for good yet.
+func (p purge) pipelined(ctx context.Context, node redis.Cmdable, fill func(pipe redis.Pipeliner)) error {
+	commands, err := node.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		fill(pipe)
+		return nil
+	})
+	if !p.cluster || !elsewhere(err) {
+		return err
+	}
+	for _, cmd := range commands { // err is the first one's, and others may have another
+		if err := cmd.Err(); err != nil && !elsewhere(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func elsewhere(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED ") || redis.HasErrorPrefix(err, "ASK ")
 }

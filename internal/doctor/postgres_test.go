@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -164,6 +165,7 @@ func TestRedis(t *testing.T) {
 		"evicts":             {redistest.Options{AOF: "always", Settings: []string{"maxmemory-policy allkeys-lru"}}, Fault},
 		"keeps all":          {redistest.Options{AOF: "always"}, OK},
 		"syncs now and then": {redistest.Options{AOF: "no"}, Warning},
+		"syncs most times":   {redistest.Options{AOF: "always", Settings: []string{"no-appendfsync-on-rewrite yes"}}, Warning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := redistest.Start(t, tt.options)
@@ -171,6 +173,16 @@ func TestRedis(t *testing.T) {
 		})
 	}
 	expect(t, examine(t, dsn, func(p *Patient) { p.Redis = "http://not-redis" }), map[string]Level{"redis": Fault})
+	nodes := redistest.Cluster(t) // which keep nothing
+	text := fmt.Sprint(examine(t, dsn, func(p *Patient) { p.Redis = "redis://" + nodes[0] }))
+	for _, node := range nodes {
+		if !strings.Contains(text, node+": aof_enabled") {
+			t.Errorf("nothing is said of %s of a cluster that another server of it leads to: %s", node, text)
+		}
+	}
+	if strings.Contains(text, "cluster_enabled") {
+		t.Errorf("the doctor knows one server of a cluster: %s", text)
+	}
 }
 
 // shop is a gateway's configuration.
