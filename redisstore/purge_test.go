@@ -154,7 +154,9 @@ func TestPurgeWhileASlotIsMoved(t *testing.T) {
 			watched := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
 			defer watched.Close()
 			watched.OnNewNode(func(node *redis.Client) {
-				node.AddHook(ahead{tt.at, func() error { return m.move(t.Context(), key) }})
+				if node.Options().Addr == m.from.Options().Addr {
+					node.AddHook(ahead{tt.at, func() error { return m.move(t.Context(), key) }})
+				}
 			})
 			purge := func(s *redisstore.Store, want int) {
 				t.Helper()
