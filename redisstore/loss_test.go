@@ -116,7 +116,7 @@ const little = "maxmemory 3mb"
 // refusal. A server that evicts may take the claim that is being worked on before another.
 func fill(t testing.TB, s *redisstore.Store, evicts bool) error {
 	t.Helper()
-	for i := range 2000 {
+	for i := range 4000 {
 		c, err := s.Claim(t.Context(), request(fmt.Sprint("fill_", i)))
 		if err != nil {
 			return err
@@ -124,6 +124,9 @@ func fill(t testing.TB, s *redisstore.Store, evicts bool) error {
 		err = s.CompleteWith(t.Context(), c, hookonce.Response{Status: 200, Body: make([]byte, 10_000)})
 		if err != nil && !(evicts && errors.Is(err, hookonce.ErrNotFound)) {
 			return err
+		}
+		if i%500 != 499 { // a server that evicts spares what was looked at in the same second or later
+			continue
 		}
 		if _, err := s.Lookup(t.Context(), request("done").Ref); errors.Is(err, hookonce.ErrNotFound) {
 			return nil
