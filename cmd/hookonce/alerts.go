@@ -52,7 +52,7 @@ func newAlertsListCommand(w *env, use, short string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var list api.AlertList
+			list := api.AlertList{Evaluated: true} // a gateway of an older version does not say
 			if err := client.get(c.Context(), "/alerts", nil, &list); err != nil {
 				return err
 			}

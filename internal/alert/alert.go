@@ -184,6 +184,12 @@ func explain(all []Alert) {
 	}
 }
 
+// Lingers reports whether what an alert tells of may be over: it counts the last minutes, or what has waited since. A full queue is
+// there now.
+func (a *Alert) Lingers() bool {
+	return a.Rule == backlogOld || a.Rule == sendersRefused && a.Since.IsZero()
+}
+
 // Cause returns the fingerprint of the alert, of some, from which another one follows; nothing if it follows from none. A store
 // that is away explains all that waits and all that is refused; a destination that is paused or ill explains its backlog and its
 // failures. What is less severe explains nothing, or nobody would be paged: but for a pause, which somebody wanted.

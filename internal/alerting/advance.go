@@ -151,13 +151,13 @@ func (e *evaluation) hold(id journal.AlertID, says *alert.Alert) {
 	if cause == "" && a.State != journal.AlertResolved && e.hides(a.Cause, says.Severity) {
 		cause = a.Cause
 	}
-	if cause == "" { // what the store was away for is seen first when it is back
+	if cause == "" && says.Lingers() { // what the store was away for is seen first when it is back
 		cause = alert.Cause(says, e.local)
 	}
 	a.Seen, a.Body, a.Severity, a.Cause = e.now, body, string(says.Severity), cause
 	moved := false
 	if a.State == journal.AlertResolved {
-		a.State, a.Since, a.Told, a.ToldAs, moved = journal.AlertPending, e.now, time.Time{}, "", true
+		a.State, a.Since, a.Fired, a.Told, a.ToldAs, moved = journal.AlertPending, e.now, time.Time{}, time.Time{}, "", true
 	}
 	if a.State == journal.AlertPending && e.now.Sub(a.Since) >= e.lasts(id.Rule) {
 		a.State, a.Since, a.Fired, moved = journal.AlertFiring, e.now, e.now, true

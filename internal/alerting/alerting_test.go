@@ -618,9 +618,7 @@ func TestStoreAway(t *testing.T) {
 	}
 	w.store, w.snapshot.Store.Away = store, nil
 	w.pass(DefaultKeepFiring + 2*Every)
-	w.told("firing store_away/", "resolved store_away/")
-	w.pass(leftover)
-	w.told("firing store_away/", "resolved store_away/", "firing died/ledger")
+	w.told("firing store_away/", "firing died/ledger", "resolved store_away/")
 	if got := w.happened("store_away"); !slices.Equal(got, []string{"fired", "told", "resolved"}) {
 		t.Errorf("on record: %q", got)
 	}
@@ -628,7 +626,7 @@ func TestStoreAway(t *testing.T) {
 	// Later it is another incident.
 	w.store, w.snapshot.Store.Away = away{gone}, &overview.Trouble{Since: w.now, Error: gone.Error()}
 	w.pass(2 * time.Minute)
-	w.told("firing store_away/", "resolved store_away/", "firing died/ledger", "firing store_away/")
+	w.told("firing store_away/", "firing died/ledger", "resolved store_away/", "firing store_away/")
 }
 
 // A silence of the store, whose end is announced, holds while the store is away and cannot be asked for it. Afterwards each repeat
@@ -1266,6 +1264,39 @@ func TestWhatWasRefusedIsNoAlarm(t *testing.T) {
 			w.pass(DefaultKeepFiring + leftover + 2*Every)
 			w.told("firing "+rule, "resolved "+rule, "firing "+rule, "resolved "+rule, "firing senders_refused/")
 		})
+	}
+}
+
+// What is wrong now is told, also right after the store was away.
+func TestFullQueueAfterAnOutageIsTold(t *testing.T) {
+	w := newWorld(t, 1)
+	w.snapshot.Store.Away = &overview.Trouble{Since: began, Error: "gone"}
+	w.pass(10 * time.Minute)
+	w.snapshot.Store.Away, w.snapshot.Store.Full = nil, &overview.Trouble{Since: w.now}
+	w.pass(2 * time.Minute)
+	w.told("firing store_away/", "firing senders_refused/")
+}
+
+// What held for a moment, long after it had fired, does not hide others as what has fired.
+func TestWhatDidNotFireAgainHidesNothing(t *testing.T) {
+	w := newWorld(t, 1)
+	refused := func(n int64) {
+		w.snapshot.Sources = []overview.SourceState{{Name: "billing", Five: overview.Intake{Ours: n}}}
+	}
+	refused(9)
+	w.pass(5 * time.Minute)
+	refused(0)
+	w.pass(20 * time.Minute)
+	w.told("firing senders_refused/", "resolved senders_refused/")
+	if a := w.state("senders_refused", "", journal.AlertResolved); a.Fired.IsZero() {
+		t.Error("it has fired")
+	}
+	refused(9)
+	w.pass(Every)
+	refused(0)
+	w.pass(DefaultKeepFiring)
+	if a := w.state("senders_refused", "", journal.AlertResolved); !a.Fired.IsZero() {
+		t.Errorf("it fired at %v", a.Fired)
 	}
 }
 

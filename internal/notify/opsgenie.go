@@ -101,11 +101,11 @@ type opsgenieClosing struct {
 	Note   string `json:"note"`
 }
 
-// alias returns a fingerprint in a form that can be a part of a path, another one for what pages.
+// alias returns a fingerprint in a form that can be a part of a path, another one for what does not page.
 func alias(a *Alert, page bool) string {
 	of := a.Fingerprint
-	if page {
-		of += "/page"
+	if !page {
+		of += "/ticket"
 	}
 	sum := sha256.Sum256([]byte(of))
 	return "hookonce-" + hex.EncodeToString(sum[:])
