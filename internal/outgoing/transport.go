@@ -34,16 +34,16 @@ const MaxRepeats = 2
 // bound. Over HTTP/2 all requests share a connection, and one is sent again that
 // was refused before anybody read it: that is left to net/http.
 //
-// Where the time of the request ends before there is a connection, the error is that of dialling, as it is where
+// Where the time of the request ends before there was any connection, the error is that of dialling, as it is where
 // the time for that ends first. From net/http alone it does not show: it is the one of an answer that does not come.
 func Send(r *http.Request, send func(*http.Request) (*http.Response, error), closeIdle func()) (*http.Response, error) {
 	body, shared, sent, repeats := r.GetBody, false, 0, 0
-	var dialling atomic.Bool // a connection is made in a goroutine of its own
+	var dialling, connected atomic.Bool // a connection is made in a goroutine of its own
 	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GetConn:           func(string) { dialling.Store(true) },
 		TLSHandshakeStart: func() { dialling.Store(false) },
 		GotConn: func(c httptrace.GotConnInfo) {
-			dialling.Store(false)
+			connected.Store(true)
 			secure, is := c.Conn.(*tls.Conn)
 			if shared = is && secure.ConnectionState().NegotiatedProtocol == "h2"; shared {
 				return
@@ -62,7 +62,7 @@ func Send(r *http.Request, send func(*http.Request) (*http.Response, error), clo
 		}
 	}
 	answer, err := send(r)
-	if dialling.Load() && errors.Is(err, context.DeadlineExceeded) {
+	if dialling.Load() && !connected.Load() && errors.Is(err, context.DeadlineExceeded) {
 		err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
 	}
 	return answer, err
