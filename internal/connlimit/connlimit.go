@@ -4,7 +4,7 @@
 // Whoever holds connections to keep others out loses them to the others. A new connection beyond a limit takes the place of one
 // on which it is the peer's turn: to send a header, to go on with a body, or to read an answer; an unverified one's before one
 // whose peer has shown who it is. One whose request is being worked on is never cut. Only where all are being worked on is
-// the new one refused, with a 503.
+// the new one refused, with a 503 unless it is to speak TLS.
 package connlimit
 
 import (
@@ -368,7 +368,7 @@ func (l *Listener) remove(c *conn) {
 	}
 }
 
-// What is answered where no request is read. A peer that does not listen yet loses it, and sees the connection closed.
+// What is answered where no request is read. A peer that does not listen yet, or speaks TLS, loses it, and sees the connection closed.
 const (
 	busy    = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 	tooMany = "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"

@@ -185,7 +185,7 @@ func migratePostgres(ctx context.Context, cfg *config.Config) (from, to int64, e
 
 func migrateSQLite(ctx context.Context, cfg *config.Config) (from, to int64, err error) {
 	if cfg.Schema != "" && cfg.Schema != schema.DefaultName {
-		return 0, 0, fmt.Errorf("--schema %s: in a SQLite file this makes a gateway's tables, which begin with %s_; an application makes those with a prefix of its own "+
+		return 0, 0, fmt.Errorf("schema %s: a SQLite file has none, and a gateway's tables in it begin with %s_: leave it out; an application makes tables with a prefix of its own "+
 			"with schema.Migrate", cfg.Schema, schema.DefaultName)
 	}
 	s, err := sqlite.Open(ctx, cfg.Store.DSN, sqlite.Options{})

@@ -26,7 +26,7 @@ type Store interface {
 	MissingKeeper
 }
 
-// MaxBatchBytes bounds the headers and bodies of one [Accepter.Accept]: no record is added to those that weigh as much. What a
+// MaxBatchBytes is how much the headers and bodies of one [Accepter.Accept] weigh when no more records are added to them. What a
 // batch is sent in has a limit of its own, 1 GiB on Postgres, and one beyond that would fail for as long as it was tried.
 const MaxBatchBytes = 64 << 20
 

@@ -238,7 +238,7 @@ const (
 	Stated Confidence = "stated"
 	// Reported by others who quote the sender, or inferred from a stated fact.
 	Reported Confidence = "reported"
-	// NotSourced marks what nobody could be found to say. Nothing in the specification depends on it, but what the fact says.
+	// NotSourced marks what nobody could be found to say. Nothing in the specification depends on it unless the fact says so.
 	NotSourced Confidence = "not sourced"
 )
 
