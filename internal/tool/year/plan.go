@@ -167,6 +167,9 @@ func destinationsOf(source string) []string {
 // ordered reports whether the events of a source say what they are about, by which they are delivered in order.
 func ordered(source string) bool { return source == "billing" || source == "storefront" }
 
+// apart reports whether the keys of a source's events tell their contents apart: other content is another event there.
+func apart(source string) bool { return kinds[source] == "shopify" }
+
 // The sources that are not like the others.
 const (
 	synchronous = "calls" // whose senders get the answer of the application

@@ -76,7 +76,7 @@ func (s *sender) play(e Event) {
 	for _, via := range e.Via {
 		s.tasks.Go(func() { acked <- s.insist(&e, e.name(), via) })
 	}
-	if e.Conflict {
+	if e.Conflict && !apart(e.Source) {
 		s.tasks.Go(func() {
 			time.Sleep(time.Second)
 			acked <- s.insist(&e, e.name()+conflictMark, e.Via[0])
