@@ -3,6 +3,7 @@ package notify_test
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -200,6 +201,10 @@ func TestOpsgenieHasAnAlertForEachAlert(t *testing.T) {
 	alias, _ := again[0].body["alias"].(string)
 	if alias != opened[0].body["alias"] && alias != opened[1].body["alias"] {
 		t.Errorf("told again, it has the alias %q", alias)
+	}
+	// Gateways of different versions close what each other opened.
+	if want := fmt.Sprintf("hookonce-%x", sha256.Sum256([]byte("failing/ledger"))); alias != want {
+		t.Errorf("a page has the alias %s, want %s", alias, want)
 	}
 	c = channel(t, address, server.Client().Transport) // which says no priority
 	if again = send(notify.Firing, "failing/ledger"); again[0].body["alias"] != alias || again[0].body["priority"] != "P1" {
