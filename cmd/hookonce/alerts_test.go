@@ -1,6 +1,9 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -38,18 +41,25 @@ func TestAlertsShowLastErrors(t *testing.T) {
 	}
 }
 
-// Who looks at alerts while they are off learns that first, and not that nothing fires.
+// Who looks at alerts while they are off learns that first, and not that nothing fires. A gateway of an older version does not say.
 func TestAlertsSayThatTheyAreOff(t *testing.T) {
-	for _, of := range []struct {
-		evaluated bool
-		says      string
-	}{{true, "Nothing fires.\n"}, {false, "Nothing is evaluated: alerts.enabled is false; what follows is how it stood.\n"}} {
-		var out strings.Builder
-		if err := printAlerts(&env{out: &out}, &api.AlertList{Evaluated: of.evaluated}); err != nil {
-			t.Fatal(err)
+	const off = "Nothing is evaluated: alerts.enabled is false; what follows is how it stood.\n"
+	for says, want := range map[string]string{
+		`"evaluated": true, `:  "Nothing fires.\n",
+		`"evaluated": false, `: off,
+		``:                     "Nothing fires.\n",
+	} {
+		gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "{"+says+`"alerts": [], "silences": [], "channels": []}`)
+		}))
+		defer gateway.Close()
+		var out, log strings.Builder
+		if status := execute(&env{args: []string{"hookonce", "alerts", "--admin", gateway.URL}, out: &out, err: &log}); status != 0 {
+			t.Fatalf("exit status %d: %s", status, log.String())
 		}
-		if first, _, _ := strings.Cut(out.String(), "Nobody is told"); first != of.says {
-			t.Errorf("it says %q, want %q", first, of.says)
+		if first, _, _ := strings.Cut(out.String(), "Nobody is told"); first != want {
+			t.Errorf("of {%s} it says %q, want %q", says, first, want)
 		}
 	}
 }
