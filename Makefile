@@ -1,5 +1,5 @@
-# Everything a contributor runs. `make test` is what CI runs; it needs Go and Debian's packages only, and
-# fetches the modules and the npm package that it compares with.
+# Everything a contributor runs. CI runs `make test long`; it needs Go and Debian's packages only, and fetches the modules and the
+# npm package that it compares with.
 
 TRIM = -trimpath
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.1
@@ -7,7 +7,7 @@ FUZZTIME ?= 10s
 # What a package's tests are given. It ends what hangs, and says where, within the time of a CI run; it judges no speed.
 HANGS = -timeout 40m
 
-.PHONY: all build image npm deploy release reproducible docs test check oracle browser screenshots examples adapters dynamodb servers bench bench-stores bench-large backlog fuzz kills chaos histories attack ops clean
+.PHONY: all build image npm deploy release reproducible docs test long check oracle browser screenshots examples adapters dynamodb servers bench bench-stores bench-large backlog fuzz kills chaos histories attack ops clean
 
 all: build
 
@@ -70,23 +70,32 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 UNWATCHED = modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory crypto/internal/fips140/nistec/... crypto/internal/fips140/bigmod
 WATCHED = $(UNWATCHED:%=-gcflags=%=-race=false)
 
-test: servers vetted ## everything CI checks
+test: servers vetted ## everything but what make long takes; ten minutes, once everything is compiled
 	@$(MAKE) --jobs=2 race others unraced staticcheck TRIM=
 
 # The tests of modules of their own, and what the race detector does not watch, run beside the rest, one package after the other.
 # Many tests wait for a disk, a server or a time limit, so that one package more than there are cores takes turns. With more of them the
 # machine does no more, and what has a time limit is not done within it.
 .PHONY: race unraced others
+race unraced others: export HOOKONCE_TEST_SKIPS_LONG = 1
 # The programs that tests build are watched as well, and little is compiled for them.
-race: export GOFLAGS = $(WATCHED) -trimpath -race
+race long-race: export GOFLAGS = $(WATCHED) -trimpath -race
 # Otherwise every program that is watched waits a second in its end, and tests start hundreds of them.
-race: export GORACE = atexit_sleep_ms=10
+race long-race: export GORACE = atexit_sleep_ms=10
 race: # the packages that take longest begin first, so that the end does not wait for one of them; they have been vetted
 	go test -vet=off -p $$(getconf _NPROCESSORS_ONLN) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
 others: export CGO_ENABLED = 0
 others: export GOFLAGS = -p=1
 others: build oracle examples adapters browser
 	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -vet=off -count=1 $(HANGS) ./...
+
+.PHONY: long-race long-unraced
+long: servers ## what make test has no time for: storms and kills at length, suites on every kind of connection; half an hour
+	@$(MAKE) --jobs=2 long-race long-unraced TRIM=
+long-race:
+	./scripts/marked Long -- -vet=off -p $$(getconf _NPROCESSORS_ONLN) $(HANGS)
+long-unraced: # under the race detector these skip themselves
+	CGO_ENABLED=0 GOFLAGS=-p=1 ./scripts/marked Race Long -- -vet=off $(HANGS)
 
 check: vetted staticcheck ## formatting, module file, vet, staticcheck
 
@@ -104,8 +113,8 @@ staticcheck:
 
 unraced: export CGO_ENABLED = 0
 unraced: export GOFLAGS = -p=1
-unraced: # the tests that racetest.Skip keeps from the race detector
-	./scripts/unraced -vet=off $(HANGS)
+unraced: # the tests that testskip.Race keeps from the race detector
+	./scripts/marked Race -- -vet=off $(HANGS)
 
 oracle: servers ## compare the catalogue, and deliveries, with the libraries that others publish
 	cd internal/tool/oracle/node && npm ci --ignore-scripts --no-audit --no-fund --silent

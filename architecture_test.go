@@ -115,12 +115,12 @@ var rules = []rule{
 	{pkg: "internal/config", allow: []string{"", "provider", "provider/spec", "provider/spec/specyaml", "internal/alert", "internal/closest", "internal/header", "internal/notify", "internal/outgoing", "internal/retry", "internal/secretshape", "internal/settings", "internal/specdecode"}, reason: "settings are declared without knowing who reads them"},
 	{pkg: "internal/tool/mutants", std: true, reason: "it plants faults in everything, and would see none in what it is made of"},
 	{pkg: "internal/pagetest", std: true, reason: "a page and a table need nothing"},
-	{pkg: "internal/racetest", std: true, reason: "it only knows how it was compiled"},
+	{pkg: "internal/testskip", std: true, reason: "it only knows how it was compiled"},
 	{pkg: "internal/settings", allow: []string{"internal/closest"}, reason: "how settings are read does not depend on what they mean"},
 }
 
 // testOnly packages serve tests; production code must not carry them.
-var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/dashboard/dashboardtest", "internal/tracing/tracingtest", "internal/httpsig/httpsigtest", "internal/reconcile/reconciletest", "internal/testserver/pgtest", "internal/testserver/mariadbtest", "internal/testserver/redistest", "internal/testserver/patronitest", "internal/testserver/galeratest", "internal/testserver/cutproxy", "internal/conformance/testdb", "internal/testserver/pgproxy", "internal/testserver/throwaway", "internal/pagetest", "internal/racetest", "internal/tool/attack", "internal/tool/year"}
+var testOnly = []string{"storetest", "hookoncetest", "internal/journal/journaltest", "internal/dashboard/dashboardtest", "internal/tracing/tracingtest", "internal/httpsig/httpsigtest", "internal/reconcile/reconciletest", "internal/testserver/pgtest", "internal/testserver/mariadbtest", "internal/testserver/redistest", "internal/testserver/patronitest", "internal/testserver/galeratest", "internal/testserver/cutproxy", "internal/conformance/testdb", "internal/testserver/pgproxy", "internal/testserver/throwaway", "internal/pagetest", "internal/testskip", "internal/tool/attack", "internal/tool/year"}
 
 func TestImportRules(t *testing.T) {
 	packages := listPackages(t)

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // TestEntryPointsHaveExamples: whoever opens the documentation of a package finds how its functions are
 // called, in code that is compiled, and run where it can be. An example is that of the function, or one of
 // the package, or for a constructor one of the type.
 func TestEntryPointsHaveExamples(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for _, name := range public(t) {
 		p := readPackage(t, name)
 		inPackage := called(p.Examples)

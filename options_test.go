@@ -19,14 +19,14 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/memstore"
 )
 
 // TestStrangersWriteFewLines: what strangers send 2 000 times a second has some lines and their number, of a bounded
 // length; the outcomes of events that are verified have a line each.
 func TestStrangersWriteFewLines(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	long := strings.Repeat("x", 60<<10)
 	failing := func(w http.ResponseWriter, r *http.Request, tx *memstore.Tx) error { return errors.New(long) }
 	panicking := func(http.ResponseWriter, *http.Request, *memstore.Tx) error { panic(long) }

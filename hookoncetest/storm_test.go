@@ -15,7 +15,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/memstore"
 )
 
@@ -191,7 +191,7 @@ func (s shop) onceAs(ctx context.Context, key, event string) error {
 }
 
 func TestStormCatchesNaiveHandlers(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for _, tt := range naive {
 		t.Run(tt.name, func(t *testing.T) {
 			s, at := openShop(t), now()

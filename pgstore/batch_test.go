@@ -13,8 +13,8 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"
@@ -29,6 +29,7 @@ func batches(t *testing.T, admin, dsn, parameters string) storetest.TxConfig[*pg
 }
 
 func TestBatchConformance(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	cfg := batches(t, dsn, pgtest.Sessions(t, dsn), "")
@@ -38,7 +39,8 @@ func TestBatchConformance(t *testing.T) {
 
 // Every way in which pgx can talk to the server, a pooler, and the stricter isolation levels.
 func TestBatchConnections(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	storetest.Briefly(t)
 	for _, parameters := range []string{
 		"default_query_exec_mode=cache_describe", "default_query_exec_mode=exec", "default_query_exec_mode=simple_protocol",

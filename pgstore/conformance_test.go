@@ -3,8 +3,8 @@ package pgstore_test
 import (
 	"testing"
 
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"
 )
@@ -31,7 +31,8 @@ func abilities(t *testing.T, cfg storetest.TxConfig[pgx.Tx]) {
 
 // Every way in which pgx can talk to the server.
 func TestQueryExecModes(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	storetest.Briefly(t)
 	for _, mode := range []string{"cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
@@ -47,7 +48,8 @@ func TestQueryExecModes(t *testing.T) {
 
 // Behind a pooler, consecutive transactions of a connection meet different servers' connections.
 func TestPgBouncer(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	storetest.Briefly(t)
 	for _, mode := range []string{"cache_describe", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {

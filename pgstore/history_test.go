@@ -5,10 +5,12 @@ import (
 
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/storetest"
 )
 
 func TestHistory(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	p, through := newProxy(t, dsn)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"
@@ -19,7 +19,8 @@ import (
 // Under the stricter isolation levels the loser of a race is told so by an error instead of by what
 // it reads.
 func TestRepeatableRead(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	storetest.Briefly(t)
 	dsn := pgtest.DSN(t)
 	cfg := suite(t, dsn, dsn, "default_transaction_isolation=repeatable%20read")
@@ -31,7 +32,8 @@ func TestRepeatableRead(t *testing.T) {
 }
 
 func TestSerializable(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	storetest.Briefly(t)
 	dsn := pgtest.DSN(t)
 	cfg := suite(t, dsn, dsn, "default_transaction_isolation=serializable")

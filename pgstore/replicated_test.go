@@ -9,6 +9,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,6 +18,7 @@ import (
 // A commit whose wait for the standby was given up is in the primary's tables, and everybody sees it, as after a crash of the
 // primary. With the primary the work would be undone, so that no copy is told that it is done before the standby has it.
 func TestDoneIsWhatTheStandbyHas(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
 	dsn := primary.DSN(t)

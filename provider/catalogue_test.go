@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 	"github.com/hookonce/hookonce/provider/spec/jose"
 	"github.com/hookonce/hookonce/provider/spec/specyaml"
@@ -257,7 +257,7 @@ func uncode(s *spec.Spec) {
 // TestCatalogueInYAML prints every specification and reads it again. Nothing may be lost on the way,
 // or what somebody copies would be another specification.
 func TestCatalogueInYAML(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			want, _ := Lookup(name)

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -31,7 +31,7 @@ type delivery struct {
 
 // TestTwoEventsAreTwo sends two events that share what a naive rule would take for the key.
 func TestTwoEventsAreTwo(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for _, c := range []struct {
 		provider, shared string
 		a, b             delivery

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -76,7 +76,7 @@ func TestKeysThatAreKeys(t *testing.T) {
 
 // TestUnreadableBodies: what is signed but is not JSON passes through as one event, unkeyed if its key is in the body.
 func TestUnreadableBodies(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	deep := strings.Repeat("[", 2<<20)
 	for _, body := range []string{"", " ", "hello", "{", `{"id":"a"`, `{"id":"a"}}`, `{"id":'a'}`, "\x00", `{"id":"a",}`, deep, `{"id":"a","x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`} {
 		p := Stripe("fake")

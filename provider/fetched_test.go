@@ -14,7 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -91,7 +91,7 @@ func TestFetchedVectors(t *testing.T) {
 
 // TestMutatedFetchedVectors changes every byte of the token, and of the body where the token is that.
 func TestMutatedFetchedVectors(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for _, v := range fetchedVectors(t, "") {
 		t.Run(v.Provider, func(t *testing.T) {
 			p := v.over(t, v.net(), v.Secret)

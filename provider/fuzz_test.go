@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/internal/scheme"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -45,7 +45,7 @@ func everywhere(t testing.TB) []*spec.Provider {
 // then changed in one byte. It never panics, a rejection says why, what is accepted can be stored, and
 // what was changed is not accepted where the signature covers it.
 func FuzzOpen(f *testing.F) {
-	racetest.Skip(f)
+	testskip.Race(f)
 	for _, v := range published(f) {
 		for name, text := range v.Headers {
 			f.Add(name, text, v.Headers["Content-Type"], v.Body, uint16(len(v.Body)/2))

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -124,7 +124,7 @@ func TestEveryKeyCanBeKept(t *testing.T) {
 }
 
 func TestEverySampleRoundTrips(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
 		if !s.Imitable() {
 			header, body := s.Sample(spec.Sample{ID: "a", Time: now})

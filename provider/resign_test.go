@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -54,7 +54,7 @@ func resigner(t testing.TB, p *spec.Provider, to spec.Receiver) *spec.Resigner {
 // verifies it a week later at another URL. What is said to last is accepted as it came, what is said to be renewed is
 // not, and is once it is signed anew, under the same key.
 func TestEveryRenewableSignatureIsRenewed(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	counts := map[spec.Renewal]int{}
 	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
 		renewal, why := s.Renewal()
@@ -112,7 +112,7 @@ func TestEveryRenewableSignatureIsRenewed(t *testing.T) {
 // TestEverySharedSecretCanBeTheReceivers: with a secret of its own the application verifies everything that is not in
 // the body.
 func TestEverySharedSecretCanBeTheReceivers(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
 		renewal, _ := s.Renewal()
 		r, err := p.Resigner(spec.Receiver{Secret: otherSecretFor(s), URL: "https://app.example/in"})
@@ -149,7 +149,7 @@ func TestEverySharedSecretCanBeTheReceivers(t *testing.T) {
 
 // TestNobodyVouched: what no signature vouched for is not signed.
 func TestNobodyVouched(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
 		for _, to := range []spec.Receiver{{}, {Secret: otherSecretFor(s)}} {
 			r, err := p.Resigner(to)
@@ -421,7 +421,7 @@ func TestPublicKeysGiveWayToTheReceiversSecret(t *testing.T) {
 // FuzzResign has every provider with a shared secret sign arbitrary bodies. What the gateway accepts, an application
 // accepts a week later, at another URL and event by event, under the same key and with the same secret only.
 func FuzzResign(f *testing.F) {
-	racetest.Skip(f)
+	testskip.Race(f)
 	all := slices.DeleteFunc(everywhere(f), func(p *spec.Provider) bool { renewal, _ := p.Renewal(); return renewal == spec.Fixed })
 	type receiver struct {
 		by        *spec.Resigner

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -17,7 +17,7 @@ var usual = []string{"github", "hmac", "paddle", "shopify", "slack", "square", "
 
 // TestSampleSignOpen takes every provider's sample through its signer and its verifier.
 func TestSampleSignOpen(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for _, name := range usual {
 		for _, c := range []struct{ id, kind string }{
 			{"id_1", ""}, {"id_2", "order.paid"}, {"9", "order"}, {`a"b\c`, "x.y.z"}, {"", ""},
@@ -57,7 +57,7 @@ func TestSampleSignOpen(t *testing.T) {
 }
 
 func TestSamplesOfTwoIDsAreTwoEvents(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for _, name := range usual {
 		p := fake(t, name)
 		keys := map[string]bool{}
@@ -158,7 +158,7 @@ func TestConcurrentUse(t *testing.T) {
 // TestSamplesOfAttempts: deliveries of one event have one key and one digest, although bodies say which they are, where that
 // is known. The page on testing names the providers.
 func TestSamplesOfAttempts(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	var differ []string
 	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
 		sample := func(attempt int64) spec.Sample { return spec.Sample{ID: "101", Attempt: attempt, Time: now} }
@@ -184,7 +184,7 @@ func TestSamplesOfAttempts(t *testing.T) {
 // TestSamplesAreAboutAnObject: samples of one object have one scope and keys of their own, whatever the
 // object; those of two objects have two. Where the event is its own object nothing can be asked for.
 func TestSamplesAreAboutAnObject(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	var own []string
 	every(t, func(t *testing.T, s spec.Spec, p *spec.Provider) {
 		if !s.Imitable() || len(s.Event.Resource) == 0 || len(s.Event.Key) == 0 {

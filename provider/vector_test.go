@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -99,7 +99,7 @@ var hints = []string{"Content-Type", "X-HubSpot-Signature-Version"}
 
 // TestMutatedVectors changes every byte of the body and of every other header that the vector has.
 func TestMutatedVectors(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for _, v := range vectors(t) {
 		t.Run(v.Provider, func(t *testing.T) {
 			p := v.provider(t)

@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/storetest"
 )
 
 func TestConformance(t *testing.T) {
+	testskip.Long(t)
 	cfg := suite(redistest.Addr(t))
 	storetest.Run(t, cfg)
 	storetest.RunConcurrent(t, cfg)

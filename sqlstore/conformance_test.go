@@ -16,10 +16,10 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/throwaway"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/sqlstore"
 	"github.com/hookonce/hookonce/storetest"
 )
@@ -102,20 +102,24 @@ func overMySQL(parameters string) connection {
 }
 
 // One driver of each dialect is compared with the model at length: the faster one.
-func TestMattn(t *testing.T) { conformance(t, mattn) }
+func TestMattn(t *testing.T) {
+	testskip.Long(t)
+	conformance(t, mattn)
+}
 
 func TestPgx(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	conformance(t, pgxStdlib)
 }
 
 func TestMySQL(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	conformance(t, goMySQL)
 }
 
 func TestOtherDrivers(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	storetest.Briefly(t)
 	t.Run("modernc", func(t *testing.T) { conformance(t, modernc) })
 	t.Run("pq", func(t *testing.T) { conformance(t, libpq) })

@@ -17,6 +17,7 @@ import (
 	"github.com/hookonce/hookonce/internal/claimsql"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -37,6 +38,7 @@ func (f fixture) happen(t testing.TB, tx *sql.Tx) {
 // Whatever a handler does to the transaction, and hides, Within says what it was, and what it says is true:
 // either nothing of the attempt is stored, or all of it with the claim. The next copy finds that.
 func TestAHandlerThatEndsTheTransaction(t *testing.T) {
+	testskip.Long(t)
 	statements := func(all ...string) func(context.Context, *sql.Tx) {
 		return func(ctx context.Context, tx *sql.Tx) {
 			for _, s := range all {
@@ -154,6 +156,7 @@ func TestAnErrorAfterACommitInPassingIsAFailedAttempt(t *testing.T) {
 // So it is where the handler commits by itself: Postgres tells what became of the transaction, also when the time of the
 // handler is up. The error says what the handler did.
 func TestAnErrorAfterTheHandlersCommit(t *testing.T) {
+	testskip.Long(t)
 	statements := func(all ...string) func(context.Context, fixture, *sql.Tx) {
 		return func(ctx context.Context, f fixture, tx *sql.Tx) {
 			for _, s := range all {

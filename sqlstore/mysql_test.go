@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/claimsql"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/sqlstore"
 	"github.com/hookonce/hookonce/storetest"
 	"golang.org/x/sync/errgroup"
@@ -20,6 +21,7 @@ import (
 // Users connect in other ways than the package advises, and at other isolation levels. The guarantees hold
 // all the same.
 func TestMySQLSettings(t *testing.T) {
+	testskip.Long(t)
 	storetest.Briefly(t)
 	for name, parameters := range map[string]string{
 		"read committed":               "?interpolateParams=true&tx_isolation=%27READ-COMMITTED%27",

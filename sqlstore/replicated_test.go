@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -17,6 +18,7 @@ import (
 // As with pgstore, nobody is told of what is in the primary alone, before the standby has it that commits wait for. When
 // a context ends, pgx breaks the connection, and lib/pq has the server end the wait and say that the commit succeeded.
 func TestDoneIsWhatTheStandbyHas(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
 	standbys := map[string]*standbyCase{}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -34,6 +35,7 @@ func (c *silent) Write(b []byte) (int, error) {
 // A network that goes silent before the commit holds nobody up for longer than the commit's deadline, and the
 // work is rolled back.
 func TestASilentNetworkIsNotWaitedFor(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	dsn := mariadbtest.DSN(t)
 	mysql.RegisterDialContext("silent", func(ctx context.Context, addr string) (net.Conn, error) {

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/storetest"
 	"golang.org/x/sync/errgroup"
 )
 
 // Users open SQLite in other ways than the package advises. The guarantees hold all the same.
 func TestOtherSettings(t *testing.T) {
+	testskip.Long(t)
 	testSettings(t, map[string]connection{
 		"rollback journal":       mattn.opened("?_busy_timeout=10000"),
 		"no patience":            mattn.opened("?_journal_mode=WAL&_busy_timeout=0"),
@@ -25,7 +26,8 @@ func TestOtherSettings(t *testing.T) {
 }
 
 func TestOtherSettingsOfModernc(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	testSettings(t, map[string]connection{
 		"rollback journal":       modernc.opened("?_pragma=busy_timeout(10000)"),
 		"no patience":            modernc.opened("?_pragma=journal_mode(WAL)&_pragma=busy_timeout(0)"),

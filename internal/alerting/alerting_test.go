@@ -21,6 +21,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/overview"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 var began = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -214,6 +215,7 @@ func ptr[T any](v T) *T { return &v }
 // What lasts is told again after a day, or four hours if it pages, and no more once somebody acknowledged it; that it became
 // worse is told at once, also then.
 func TestRepeatsEscalationAndAcknowledgement(t *testing.T) {
+	testskip.Long(t)
 	w := newWorld(t, 1)
 	desk := w.gateways[0].Desk()
 	w.dead(1, "ledger")
@@ -261,6 +263,7 @@ func TestRepeatsEscalationAndAcknowledgement(t *testing.T) {
 // page again: it is told, and is not acknowledged any more. To and fro is quiet for as long as
 // between two times that a page is told.
 func TestAcknowledgedPageThatEasedPagesAgain(t *testing.T) {
+	testskip.Long(t)
 	w := newWorld(t, 2)
 	id := journal.AlertID{Rule: "died", Subject: "ledger"}
 	lately := func(dead int64, d time.Duration) {
@@ -751,6 +754,7 @@ func TestKeysAfterForgetting(t *testing.T) {
 
 // Who is down for days is given up, and that is on record.
 func TestAddressGone(t *testing.T) {
+	testskip.Long(t)
 	w := newWorld(t, 1)
 	w.ops.down = errors.New("404 no such channel")
 	w.settings.Policy.RepeatTicket = 30 * 24 * time.Hour
@@ -808,6 +812,7 @@ func TestWhatIsNotToldKeepsItsNumbers(t *testing.T) {
 // An address that is taken out of the configuration and put back later is told how things are, and not how they were; what waits
 // for one that stays away goes in the end.
 func TestAddressTakenOutAndPutBack(t *testing.T) {
+	testskip.Long(t)
 	w := newWorld(t, 1)
 	w.settings.Policy.RepeatTicket = 30 * 24 * time.Hour
 	w.settings.Rules = alert.Settings{"conflict": {Off: true}}
@@ -841,6 +846,7 @@ func TestAddressTakenOutAndPutBack(t *testing.T) {
 
 // Why an address could not be told is known until it was told, whichever gateway tried, and however much others are told.
 func TestLastErrorOfAnAddress(t *testing.T) {
+	testskip.Long(t)
 	w := newWorld(t, 2)
 	busy := &receiver{}
 	w.settings.Addresses = append(w.settings.Addresses, Address{Name: "busy", Severities: []alert.Severity{alert.Ticket}, Notifier: busy})

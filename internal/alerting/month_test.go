@@ -10,7 +10,7 @@ import (
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/overview"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // shape is how a sender sends, and its destination answers.
@@ -211,7 +211,7 @@ var planted = []struct {
 // In a month of each shape no rule raises more than one false alarm, and every fault is found in time. Four weeks are judged,
 // after one in which it is learned what is usual.
 func TestMonth(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for i, sh := range shapes {
 		t.Run(fmt.Sprintf("%g a minute in clumps of %g", sh.rate, sh.clump), func(t *testing.T) {
 			t.Parallel()

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/hookonce/hookonce/internal/conformance"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // some are cases of each suite; all with -all.
@@ -44,7 +44,7 @@ func conforms(t *testing.T, target conformance.Target, engine string) {
 }
 
 func TestMariaDBConforms(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	t.Parallel()
 	cfg, err := mysql.ParseDSN(mariadbtest.DSN(t))
 	if err != nil {
@@ -86,7 +86,7 @@ func TestRedisConforms(t *testing.T) {
 }
 
 func TestAFolderForSQLiteConforms(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	t.Parallel()
 	dir := t.TempDir()
 	target, err := conformance.Parse("sqlite:" + filepath.Join(dir, "app.db"))

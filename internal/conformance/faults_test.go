@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/hookonce/hookonce/internal/conformance"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 var allSuites = flag.Bool("all", false, "run all suites on every engine with a fault, and tell which cases find it")
@@ -165,7 +165,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 
 // The same way to an engine without a fault finds none.
 func TestASoundEngineConforms(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	target := conformance.Target{Kind: conformance.Postgres, URL: pgproxy.New(t, dsn, rewrite()), Name: conformance.Prefix + "_sound", Cases: "^(engine|faults|history)$"}

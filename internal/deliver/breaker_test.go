@@ -17,8 +17,8 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/retry"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // guarded is a destination that is ill after three failures, and gets a probe after 10 s, 20 s, and then 30 s.
@@ -438,7 +438,7 @@ func TestProbe_lastAttempt(t *testing.T) {
 // probe every four seconds, loses no try, little in the store and the log, and is delivered when the destination
 // is back.
 func TestBreakerSparesBacklog(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	synctest.Test(t, func(t *testing.T) {
 		const events = 500
 		var up atomic.Bool

@@ -17,8 +17,8 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/retry"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // An illness is a way in which a destination fails, and what is sent to it meanwhile, in a time that is played.
@@ -393,7 +393,7 @@ func spared(t *testing.T, s *sim) {
 // In every illness healthy events are delivered soon, recovery is noticed soon, and the destination gets few
 // requests meanwhile.
 func TestIllnesses(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for _, c := range illnesses {
 		t.Run(c.name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { play(t, c) }) })
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/retry"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 var quiet = log.New(io.Discard, "", 0)
@@ -201,7 +201,7 @@ func TestOurFaultCostsNoAttempt(t *testing.T) {
 
 // Work for a destination that is not ours is handed back, for whoever knows it, and costs no tries.
 func TestDestinationOfOthers(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nowhere, played(func(*http.Request) (*http.Response, error) { return status(200), nil }))
 		e := entry("a")

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // TestWorkIsBounded: whatever is captured, no more is tried than the package says.
 func TestWorkIsBounded(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	big := append([]byte(`{"a":"`), bytes.Repeat([]byte("x"), 6<<20)...)
 	big = append(big, `"}`...)
 	many := http.Header{"X-Forwarded-Host": {"other.example"}, "X-Original-Uri": {"/other?a=b"}, "Forwarded": {"host=third.example"}}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/diagnose"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -272,7 +272,7 @@ func isOf(name, other string) func(*diagnose.Capture) {
 
 // TestCauses: each mistake is named in the first line, with every scheme.
 func TestCauses(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	named := 0
 	for _, m := range mistakes {
 		for _, name := range schemes {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/diagnose"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -91,7 +91,7 @@ func why(t testing.TB, c *diagnose.Capture) diagnose.Cause {
 
 // TestEverySender: what is tried does not depend on who sent it.
 func TestEverySender(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	tried := 0
 	for _, name := range provider.Names() {
 		known, err := provider.Lookup(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/hookonce/hookonce/internal/diagnose"
 	"github.com/hookonce/hookonce/internal/httpsig"
 	"github.com/hookonce/hookonce/internal/httpsig/httpsigtest"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -18,7 +18,7 @@ import (
 // TestCausesOfHTTPSignatures: such a signature says much of itself, and so the first line does: the kind of key, its id, what is
 // covered, whose digest it is, and what is left where nothing of that is wrong.
 func TestCausesOfHTTPSignatures(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	const address = "https://shop.example/hooks/partner?tenant=1"
 	now := time.Unix(1770091506, 0).UTC()
 	pair := func(a httpsig.Algorithm) httpsigtest.Pair { return httpsigtest.Of(a) }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -122,6 +123,7 @@ func TestPoisonedBatchIsNotAcknowledged(t *testing.T) {
 // Signed batches whose items together are many times as large as the requests take no more memory than is set aside, and
 // those who send single events, or batches of a few, get in beside them.
 func TestBatchesThatGrow(t *testing.T) {
+	testskip.Long(t)
 	app := newSink(t)
 	grown, single := batched(app.URL), source("orders", app.URL)
 	cfg := configured(sqliteStore(t), app.URL)
@@ -176,6 +178,7 @@ func TestBatchesThatGrow(t *testing.T) {
 
 // A batch of more events than the queue has room for gets in while others send as fast as they can.
 func TestLargeBatchAtSteadyLoad(t *testing.T) {
+	testskip.Long(t)
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSink(t)
 		crm, single := batched(app.URL), source("orders", app.URL)

@@ -19,11 +19,13 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/connlimit"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // A request whose parts have to be placed anew stores an event without a key once, also if it has a resource by which others
 // are placed.
 func TestCellsStoreEventsWithAResourceAloneOnce(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	app := newSink(t)
 	w := newCellWorld(t, app.URL, 1, 1, 1)

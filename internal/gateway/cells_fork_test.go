@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // takeBack is what the page of cells says about two maps of one number, for this number.
@@ -30,6 +32,7 @@ func takeBack(t *testing.T, number int) string {
 // Two maps of one number, introduced in cells that do not reach each other, have nothing accepted twice: what needs both cells is
 // answered 503. When the one that a single cell has is taken back, as the page says, all is accepted, and once.
 func TestCellsWithTwoMapsOfOneNumber(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	app := newSink(t)
 	w := newCellWorld(t, app.URL, 1, 1, 1)

@@ -17,6 +17,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/reconcile"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // Whoever takes the store of a cell for another one, or for none, would accept past the fence: it is told what to write.
@@ -113,6 +114,7 @@ func TestCellsHaveGatewaysWithoutCellsNotOpen(t *testing.T) {
 
 // An event of another cell that a list has is neither stored here nor said to be on record: what compares counts it as open.
 func TestCellsLeaveWhatIsListedToItsOwner(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	app := newSink(t)
 	w := newCellWorld(t, app.URL, 1, 1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // keysOf returns a key of a source for each of the cells, which owns it.
@@ -64,6 +65,7 @@ func TestCellsTakeWhatADoorTakes(t *testing.T) {
 
 // A reload with a larger max_body makes room for what other cells hand on.
 func TestCellsMakeRoomAtAReload(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	app := newSink(t)
 	w := newCellWorld(t, app.URL, 1, 1)
@@ -146,6 +148,7 @@ func TestCellsShareMemoryByCertificate(t *testing.T) {
 // A standby that lags (store_read) shows old pages, and nothing is decided by it: what it does not have is known to whoever asks
 // for keys that moved, and is a duplicate at every door.
 func TestCellsDecideNothingByAStandby(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	app := newSink(t)
 	primary := pgtest.Start(t, pgtest.Options{})

@@ -9,10 +9,12 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // What never arrived stands in each cell that compares its source, until it is on record in any of them: then it is over in all.
 func TestCellsCloseWhatAnotherOneHas(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	sink := newSink(t)
 	l, s := newLister(t, sink.URL)

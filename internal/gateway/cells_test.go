@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/cells"
 	"github.com/hookonce/hookonce/internal/overview"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // Copies to random doors: one claim, in the cell that owns the key, and one delivery.
@@ -122,6 +123,7 @@ func TestCellsDivideBatches(t *testing.T) {
 // is accepted by the new owner, once the former one has said that it does not know it. If it cannot be asked, nothing is
 // acknowledged.
 func TestCellsAskTheFormerOwner(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	app := newSink(t)
 	app.answer = func(id string, times int) int {
@@ -240,6 +242,7 @@ func TestCellsFenceTheirOwnGateways(t *testing.T) {
 
 // What cannot be a map is refused at the start and at a reload, with the number to write.
 func TestCellsRefuseWhatIsNoMap(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	app := newSink(t)
 	w := newCellWorld(t, app.URL, 1, 0)

@@ -30,6 +30,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 var cellsFor = flag.Duration("cells", 6*time.Second, "how long cells are harmed under load")
@@ -424,6 +425,7 @@ func newTorture(t *testing.T, app *sink) *torture {
 // acknowledged is lost, and no key is on record
 // twice. Then a cell is lost and forgotten: what is on record twice after that is what it had, and is counted.
 func TestCellsUnderFire(t *testing.T) {
+	testskip.Long(t)
 	app := newSink(t)
 	w := newTorture(t, app)
 	for _, v := range w.victims {

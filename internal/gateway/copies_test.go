@@ -9,6 +9,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // The check that a popular gateway fails: 200 ids, each in 8 copies at once. Every id is delivered
@@ -33,6 +34,7 @@ func TestCopiesAtOnceOnThreeGateways(t *testing.T) {
 
 // Copies that come a moment later meet other code: the event is committed, under delivery, or done.
 func TestCopiesApart(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	for _, gap := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond} {
 		t.Run(gap.String(), func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // shop is a service without any idea of idempotency: every request that reaches it is a charge.
@@ -436,6 +437,7 @@ func TestIdempotencyPurge(t *testing.T) {
 // more than the bound if it answers them in another way; a caller whom it has let in gets through beside them, from
 // the same proxy, and so does everybody from another address. What was left behind is purged.
 func TestIdempotencyStrangersLeaveBoundedRows(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		shop := newShop(t)

@@ -12,11 +12,13 @@ import (
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // More events than one destination may hold go to three. One never answers and one always fails: the
 // third gets everything meanwhile, once. When they are well they get everything too.
 func TestIllDestinationsHoldUpNobody(t *testing.T) {
+	testskip.Long(t)
 	const events = 600
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		healthy, silent, failing := newSink(t), newSink(t), newSink(t)
@@ -82,6 +84,7 @@ func TestIllDestinationsHoldUpNobody(t *testing.T) {
 // second source: all of them are delivered within seconds, whether the poison has the store to itself for a while
 // or not.
 func TestPoisonHoldsUpNobody(t *testing.T) {
+	testskip.Long(t)
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSink(t)
 		app.answer = func(id string, _ int) int {
@@ -144,6 +147,7 @@ func elsewhere(t *testing.T) string {
 // A destination that was away is noticed to be back, and what it missed comes by and by. TestIllnesses of deliver counts the
 // seconds that takes, on a clock of its own.
 func TestRecoveryIsNoticed(t *testing.T) {
+	testskip.Long(t)
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		listening := elsewhere(t)
 		cfg := configured(store, "http://"+listening)

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/internal/testskip"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
@@ -100,7 +100,7 @@ const perSecond = loglimit.PerLog + loglimit.MaxCounts + 1
 // TestStrangersWriteFewLines: each request is sent 500 times, at the level debug, and random ones 2 000 times. However many
 // are sent, the log takes some lines of each kind, of a length that is bounded.
 func TestStrangersWriteFewLines(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	g, orders, b := besieged(t, slog.LevelDebug)
 	long := strings.Repeat("x", 60<<10)
 	mismatch := "sha256=" + strings.Repeat("0", 64)

@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // A delivery that leads back to its own gateway, here by a proxy, is not acknowledged as a copy of its event: it would count as
 // done, and nobody would have it. Through the other gateway on the store it is known as well.
 func TestDestinationLeadsBack(t *testing.T) {
+	testskip.Long(t)
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		var to string // where the proxy leads
 		seen := newBoard()

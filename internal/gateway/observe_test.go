@@ -38,6 +38,7 @@ import (
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/testserver/cutproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // observed returns settings with one source in mode observe, called "orders".
@@ -164,6 +165,7 @@ func exchangeRaw(t *testing.T, address, method, text string) string {
 // The application sees what it would see without us, and its sender what it would hear: whatever the method, the
 // headers, the body and its framing are, and whether the store is there or not.
 func TestObserveChangesNothing(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	large := strings.Repeat("0123456789abcdef", 1<<17)
 	cases := map[string]struct{ method, target, header, body string }{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -355,6 +356,7 @@ func TestLogicalDuplicatesElsewhere(t *testing.T) {
 // The database dies under three gateways, again and again, and order holds: what is not known to be done
 // may be done once more, but nothing younger begins before it is known.
 func TestOrderSurvivesTheDatabase(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel() // it waits for a server of its own
 	const objects, versions, kills = 8, 40, 3
 	cluster := pgtest.Start(t, pgtest.Options{Fsync: true})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // witness is a destination that notes how each event came.
@@ -128,6 +129,7 @@ func awaitRecord(t *testing.T, g *Gateway, key string) {
 // The database dies and comes back under load: what went past it is delivered once, like all else, and what
 // was acknowledged is on record in the end.
 func TestStoreDownOpenUnderLoad(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel() // it waits for a server of its own
 	cluster, app, cfg, g := outage(t)
 	source, c := cfg.Sources[0], client(t)
@@ -201,6 +203,7 @@ func TestStoreDownOpenUnderLoad(t *testing.T) {
 // connections and answers nothing. No sender waits for it longer than docs/store-outage.md says: carts pass, and
 // everything else is told to come again. When the database is back, all is on record, and was delivered once.
 func TestStoreHangs(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel() // it waits for a server of its own
 	for name, hang := range map[string]func(t *testing.T, c *pgtest.Cluster, backend int) (back func() error){
 		"the server": func(t *testing.T, c *pgtest.Cluster, _ int) func() error {

@@ -19,8 +19,8 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -113,7 +113,7 @@ var countElsewhere = map[string]string{
 
 // Every field of the configuration changes what the gateway goes by: none is wired to nothing.
 func TestPlan_everySetting(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	t.Parallel()
 	before := planned(t, parsed(t, oneOfEach))
 	if again := planned(t, parsed(t, oneOfEach)); again != before {
@@ -145,7 +145,7 @@ func TestPlan_everySetting(t *testing.T) {
 // A source whose settings change keeps its provider, with the keys that it has fetched of its sender, unless another one
 // would be made of them: whatever the setting is.
 func TestPlan_keepsProviders(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	t.Parallel()
 	of := func(p *plan, source string) hookonce.Provider {
 		for _, s := range p.ingest.Sources {

@@ -25,6 +25,7 @@ import (
 	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/tally"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -122,6 +123,7 @@ func (l *lister) make(ids ...string) {
 // A reload begins to compare, with another token, with another action; and ends it. What was recovered is delivered once, in the
 // audit log, and counted by the minute.
 func TestReconcileIsReloaded(t *testing.T) {
+	testskip.Long(t)
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		l, s := newLister(t, sink.URL)
@@ -174,6 +176,7 @@ func TestReconcileIsReloaded(t *testing.T) {
 // source is compared again, after a reload or a start, nor where somebody asks for all of that time, then or before. That it is not
 // compared is in the audit log.
 func TestObservedIsNotRecovered(t *testing.T) {
+	testskip.Long(t)
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		for action, restart := range map[string]bool{config.Ingest: false, config.Redeliver: true} {
 			sink := newSink(t)
@@ -280,6 +283,7 @@ func TestGap(t *testing.T) {
 // What arrived under another name of the source, which it had in between or has had before, is not taken for lost under this one: it is
 // reported, and nothing is done about it, unless somebody insists. What is nowhere on record is recovered.
 func TestNamedBackIsNotRecovered(t *testing.T) {
+	testskip.Long(t)
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		l, s := newLister(t, sink.URL)

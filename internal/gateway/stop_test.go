@@ -14,11 +14,13 @@ import (
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // A stop under load loses nothing and doubles nothing: what was acknowledged before, during and after
 // it is delivered once.
 func TestStopUnderLoad(t *testing.T) {
+	testskip.Long(t)
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)
 		cfg := unhurried(configured(store, sink.URL))
@@ -264,6 +266,7 @@ func TestStoreDownAndBack(t *testing.T) {
 // The database is killed and comes back under load, several times: no acknowledged event is lost. An
 // outage that outlasts a lease may repeat a delivery, but only under its key.
 func TestDatabaseKilledUnderLoad(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel() // it waits for a server of its own
 	cluster := pgtest.Start(t, pgtest.Options{Fsync: true})
 	sink := newSink(t)

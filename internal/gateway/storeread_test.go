@@ -11,11 +11,13 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // Lists and pages are read at the standby, say how old they are, show at once what an operator did, and are read at the
 // primary while the standby is away. A database that is no standby of the store is refused.
 func TestStoreRead(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{})
 	dsn := primary.DSN(t)

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/reconcile"
 	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -195,7 +195,7 @@ func TestErrorsQuoteNothing(t *testing.T) {
 
 // TestPagesAreBounded ends a list whose pages are small and go on for ever.
 func TestPagesAreBounded(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
 		w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor, Intercept: func(w http.ResponseWriter, _ *http.Request) bool {
@@ -215,7 +215,7 @@ func TestPagesAreBounded(t *testing.T) {
 
 // TestEntriesAreBounded ends a list that has more entries than can be kept apart.
 func TestEntriesAreBounded(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	if testing.Short() {
 		t.Skip("two million entries")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/throwaway"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/storetest"
 	"github.com/jackc/pgx/v5"
@@ -40,6 +41,7 @@ func everything(t *testing.T, cfg storetest.TxConfig[pgx.Tx]) {
 
 // Behind a pooler consecutive transactions meet different backends.
 func TestPgBouncer(t *testing.T) {
+	testskip.Long(t)
 	storetest.Briefly(t)
 	dsn := pgtest.DSN(t)
 	everything(t, suite(t, dsn, pgtest.PgBouncer(t, dsn)+"&default_query_exec_mode=exec", onlyFunctions))
@@ -47,6 +49,7 @@ func TestPgBouncer(t *testing.T) {
 
 // Programs in Go and programs that call the functions share one table, and race for the same keys.
 func TestLibraryAndFunctionsTogether(t *testing.T) {
+	testskip.Long(t)
 	storetest.Briefly(t)
 	dsn := pgtest.DSN(t)
 	var opened atomic.Int64

@@ -1,6 +1,10 @@
 package sqlapi
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/hookonce/hookonce/internal/testskip"
+)
 
 // Whatever a function changes in a transaction that stays open, others are told that the key is busy, and
 // none of them waits for a row: no setting of theirs would bound that.
@@ -37,6 +41,7 @@ func TestHeldKeysAreBusy(t *testing.T) {
 
 // Nor does whoever had a lease wait for ever for the one who took over and keeps its transaction open.
 func TestOutcomesDoNotWaitForEver(t *testing.T) {
+	testskip.Long(t)
 	d := newCaller(t)
 	mustExec(t, d.Pool, "SELECT * FROM hookonce.lease('shop', 'evt_1', -1)")
 	owner := d.begin()

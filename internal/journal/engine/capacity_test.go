@@ -9,7 +9,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // destinations are some with default settings.
@@ -107,7 +107,7 @@ func TestCapacity_backlogOfOneDelaysNobody(t *testing.T) {
 // However many destinations finish nothing, there is room for the next one: in bytes, whether the events are
 // fresh or come from the store, and in slots, of which the shares add up to more than there are.
 func TestCapacity_hangingDestinationsLeaveRoom(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	const kb = 1 << 10
 	for name, tt := range map[string]struct {
 		opt           engine.Options

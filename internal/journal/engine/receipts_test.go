@@ -12,7 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // ledger is the reference model's side for people, which can fail and counts what is recorded.
@@ -150,7 +150,7 @@ func TestReceipts_stopWaitsForThem(t *testing.T) {
 
 // What cannot be recorded waits, is bounded, and never keeps a copy from its answer.
 func TestReceipts_storeIsDown(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	const events = 4096 + 100
 	runRecorded(t, engine.Options{DoneKeys: 2 * events, MaxHeld: events}, func(t *testing.T, r *rig, l *ledger) {
 		var ids []int64

@@ -18,7 +18,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // left returns what the store has of an event: of its body, its attempts and itself.
@@ -43,7 +43,7 @@ func (r *rig) left(id int64) string {
 
 // Law 11: each kind of each source goes in its own time, and not before.
 func TestJanitor_periods(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	const hour = time.Hour
 	keep := &journal.Retention{
 		Period: journal.Period{IDs: 8 * hour, Bodies: 2 * hour, Attempts: 4 * hour},
@@ -82,7 +82,7 @@ func TestJanitor_periods(t *testing.T) {
 
 // What was open when it came to its turn goes within a day after it is done.
 func TestJanitor_comesBack(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	keep := &journal.Retention{Period: journal.Period{IDs: 40 * time.Hour, Bodies: time.Hour}}
 	run(t, engine.Options{Retention: keep}, func(t *testing.T, r *rig) {
 		stuck := r.accept(entry("stuck")).ID

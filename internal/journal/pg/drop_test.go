@@ -11,6 +11,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // Ids outlive what is dropped; a partition goes when the youngest that can be in it is past its period.
@@ -111,6 +112,7 @@ func TestNeededRowsOutliveTheirPartition(t *testing.T) {
 // A look through a large partition, of which a source keeps rows for longer, takes many calls, each of which goes on from where
 // the one before has ended or failed. Rows of other kinds do not wait for its end.
 func TestLookThroughLargePartition(t *testing.T) {
+	testskip.Long(t)
 	c := newCalendar(t)
 	c.ensurePartitions()
 	c.keep.Sources = map[string]journal.Period{"archive": {}}
@@ -264,6 +266,7 @@ func TestDyingBeforeTheDrop(t *testing.T) {
 // Somebody reads, or stores, what a drop has to lock: the drop gives up, and whoever comes after it does not
 // wait for the one that it waits for.
 func TestDropGivesUp(t *testing.T) {
+	testskip.Long(t)
 	for name, sql := range map[string]string{
 		"a long read":    `SELECT count(*) FROM hookonce.bodies, hookonce.attempts`,
 		"a long write":   `INSERT INTO hookonce.bodies SELECT 1, '', ''`,

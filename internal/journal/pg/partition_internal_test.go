@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 func TestParseBound(t *testing.T) {
@@ -99,6 +100,7 @@ func TestDropLooksAgain(t *testing.T) {
 // which is no failure. Old ones are dropped all the same, the default partition is emptied row by row, and then there are
 // partitions again.
 func TestCrowdedDefault(t *testing.T) {
+	testskip.Long(t)
 	s, err := Open(t.Context(), pgtest.DSN(t), Options{Migrate: true})
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/journal/pg"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/throwaway"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 func TestMain(m *testing.M) {
@@ -100,7 +100,8 @@ func TestStore(t *testing.T) {
 }
 
 func TestPgBouncer(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	d := &database{direct: dsn, dsn: queryMode(pgtest.PgBouncer(t, dsn), "exec")}
@@ -110,7 +111,8 @@ func TestPgBouncer(t *testing.T) {
 
 // TestSeveralStores spreads the calls of one caller over three stores on one database.
 func TestSeveralStores(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.Sessions(t, pgtest.DSN(t))
 	d := &database{direct: dsn, dsn: dsn}

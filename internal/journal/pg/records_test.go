@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // The ways to connect differ in how arguments travel; these are the extremes, and what a pooler leaves of
@@ -20,7 +20,8 @@ func TestRecords(t *testing.T) {
 }
 
 func TestRecordsThroughPgBouncer(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	d := &database{direct: dsn, dsn: queryMode(pgtest.PgBouncer(t, dsn), "exec")}
@@ -28,7 +29,8 @@ func TestRecordsThroughPgBouncer(t *testing.T) {
 }
 
 func TestLargeFailureGroup(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	journaltest.RunLargeGroup(t, (&database{direct: dsn, dsn: dsn}).fixture)

@@ -10,12 +10,14 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // A commit whose wait for the standby was given up is in the primary's tables, and everybody sees it, as after a crash of the
 // primary. A copy is no reason to acknowledge it: with the primary the event would be lost. The copy waits for the standby
 // as the first did.
 func TestACopyIsAcknowledgedWhenTheStandbyHasIt(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
 	dsn := primary.DSN(t)
@@ -64,6 +66,7 @@ func TestACopyIsAcknowledgedWhenTheStandbyHasIt(t *testing.T) {
 // An operator who sees commits wait for a standby that is away cancels them. PostgreSQL says that they succeeded, with a warning;
 // nobody is told so, because with the primary the event would be lost. That holds where the role is set to hear no warnings.
 func TestACancelledWaitIsNoCommit(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
 	dsn := primary.DSN(t)
@@ -168,6 +171,7 @@ func pause(ctx context.Context, s *pg.Store) error {
 // Nothing is told that is in the primary alone, also where the role is set to lose commits: neither that an event is on record nor
 // that there is a map of cells, by which others would accept what this store will accept once the standby has taken over.
 func TestNothingIsToldThatNoStandbyHas(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
 	dsn := primary.DSN(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // grant is a right on a table, or on a "SEQUENCE " and its name.
@@ -52,7 +52,8 @@ func listedRights(t testing.TB, row string) (all []grant) {
 // made use of. Nobody here puts anything aside by dropping a partition, for the purge to delete; and an answer is
 // stored by a statement that would replace one, which is never there.
 func TestRights(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	conn, err := pgx.Connect(t.Context(), dsn)

@@ -13,9 +13,9 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/journal/pg"
-	"github.com/hookonce/hookonce/internal/racetest"
 	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // conflicts has one of so many transactions of a store that write to a table of the schema fail with 40001, which rolls it
@@ -45,7 +45,8 @@ END $$;`
 // The journal works on a PostgreSQL that says that it is YugabyteDB, refuses what that has not, and gives up
 // transactions again and again: with the tables in the form that it chooses there by itself.
 func TestYugabyte(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
+	testskip.Long(t)
 	t.Parallel()
 	if !*yugabyteAll {
 		journaltest.Run(t, yugabyte(t, 3), "accept", "take", "pick", "finish")

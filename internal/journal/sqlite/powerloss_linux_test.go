@@ -22,7 +22,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 var powerLosses = flag.Int("powerlosses", 25, "how often the machine of TestPowerLoss loses its power")
@@ -86,7 +86,7 @@ func workedOnce(path string, round int) (err error) {
 // the index of the log (-shm), which is made anew. The usual run loses power 25 times; thousands of times:
 // go test ./internal/journal/sqlite -run PowerLoss -powerlosses 5000
 func TestPowerLoss(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	path := filepath.Join(t.TempDir(), "journal.db")
 	calls := traced(t, path)
 	if acknowledgements := len(slices.DeleteFunc(slices.Clone(calls), func(c call) bool { return c.name != "write" })); acknowledgements < 100 {

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 func TestRecords(t *testing.T) { journaltest.RunRecords(t, fixture) }
 
 func TestLargeFailureGroup(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	journaltest.RunLargeGroup(t, fixture)
 }

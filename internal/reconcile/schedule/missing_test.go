@@ -12,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/reconcile"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // missing wants these to be on record as missing at billing, in words, and so many more.
@@ -71,6 +72,7 @@ func TestMissingIsOnRecord(t *testing.T) {
 
 // Of more events than there is room for, those that the sender was asked for are under way, and not counted before they are old.
 func TestManyAskedFor(t *testing.T) {
+	testskip.Long(t)
 	bubble(t, func(w *world) {
 		w.change(func(s *Source) { s.Redeliver = true })
 		w.begun()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // observe has the source observed from now on, or not.
@@ -45,6 +46,7 @@ func (w *world) passedOver(n int, why Why, times ...time.Time) {
 // observed and of its last words; what was made later is found. What was passed over is on record, and reaches back to where the
 // source was compared.
 func TestObserved(t *testing.T) {
+	testskip.Long(t)
 	for name, end := range map[string]func(w *world, g *gateway){
 		"a reload": func(*world, *gateway) {},
 		"a restart": func(w *world, g *gateway) {

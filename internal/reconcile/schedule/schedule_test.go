@@ -24,6 +24,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 	"github.com/hookonce/hookonce/internal/reconcile"
 	"github.com/hookonce/hookonce/internal/reconcile/reconciletest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
@@ -636,6 +637,7 @@ func TestInterrupted(t *testing.T) {
 // A run whose source is configured in another way meanwhile ends, and one begins as it is configured now, at once. What counts from
 // the end of a run on ends none.
 func TestConfiguredAnew(t *testing.T) {
+	testskip.Long(t)
 	for name, c := range map[string]struct {
 		change       func(s *Source)
 		ends, stored bool // stored by who goes on

@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/internal/traffic"
 )
 
 // TestAttacks makes each attack in small, so that the bounds do not rot between two runs of "make attack". That
 // genuine requests are answered in time is judged there: here there are a few dozen, and other tests beside them.
 func TestAttacks(t *testing.T) {
+	testskip.Long(t)
 	if testing.Short() {
 		t.Skip("starts a gateway for each attack: run without -short")
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 var (
@@ -31,7 +31,7 @@ var (
 // TestYear draws plans and plays them, until the time is over or a law is broken. A plan that breaks one is made as
 // small as it gets, and left in testdata, where TestKept plays it.
 func TestYear(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	seed := *from
 	if seed == 0 {
 		seed = rand.Uint64() >> 32
@@ -127,7 +127,7 @@ func watched(t *testing.T, p *Plan) *Verdict {
 // TestScenes plays small plans of what is rare among the large ones: two of each scene, one of each among cells, three of one
 // that is played alone, and more while a scene has time: those that are played share it.
 func TestScenes(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	chosen := 0
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestScenes(t *testing.T) {
 
 // TestKept plays the plans that once broke a law.
 func TestKept(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil {
 		t.Fatal(err)
@@ -188,6 +188,7 @@ func TestKept(t *testing.T) {
 
 // TestEveryStepHappens: a fault that never happens finds nothing.
 func TestEveryStepHappens(t *testing.T) {
+	testskip.Long(t)
 	for _, s := range everyStep() {
 		name := strings.TrimSpace(s.Do + " " + s.With)
 		t.Run(name, func(t *testing.T) {

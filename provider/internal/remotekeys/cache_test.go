@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
-	"github.com/hookonce/hookonce/internal/racetest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // issuer has the keys of a sender: those whose names begin with "genuine".
@@ -149,7 +149,7 @@ func TestKeysAreUsedWhileTheyAreRenewed(t *testing.T) {
 
 // TestMadeUpNamesAreBounded: strangers can make up any number of names, and have few of them fetched or remembered.
 func TestMadeUpNamesAreBounded(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	for name, p := range map[string]Pace{"files": OfFiles, "account": OfAccount} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -206,7 +206,7 @@ func flood(t *testing.T, c *Cache[int], long time.Duration, perSecond int, name 
 // are made up, and at least 99 % of them have their key within a second: whether the flood was there before, the key is
 // known, and they come one after the other or at once.
 func TestGenuineKeysAreFetchedBesideMadeUpOnes(t *testing.T) {
-	racetest.Skip(t)
+	testskip.Race(t)
 	const requests = 120
 	const most = 4 * time.Second // of the flood after that: it tells nothing more once the key is there
 	names := map[string]func(int) int{

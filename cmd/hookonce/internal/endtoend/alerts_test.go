@@ -19,6 +19,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/notify"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider"
 )
 
@@ -189,6 +190,7 @@ func launchTellers(t *testing.T, d *desk, dsn string) (gateways [3]*process) {
 // nobody knows then whether it was told. Another gateway tells the same again under the same key, so a receiver has one
 // incident. With -alerts it waits until the alert is over, which is told once, too.
 func TestAlertOutlivesItsGateway(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	d := newDesk(t)
 	var gateways [3]*process
@@ -230,6 +232,7 @@ func TestAlertOutlivesItsGateway(t *testing.T) {
 // TestStoreAwayIsOneIncident stops Postgres under three gateways, each of which tells so from its memory. A receiver that groups
 // by key has one incident, however long it lasts. The store being back, nothing is told anew; with -alerts, that it is over is.
 func TestStoreAwayIsOneIncident(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	d := newDesk(t)
 	d.works.Store(true)

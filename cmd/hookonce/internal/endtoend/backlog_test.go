@@ -19,6 +19,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 var backlog = flag.Int("backlog", 10_000, "how many events wait for the gateway in the test of a backlog")
@@ -33,6 +34,7 @@ const (
 // TestBacklogDrains starts a gateway on a Postgres in which far more waits than it may hold. Everything is
 // delivered once, and its memory stays within its bounds. `make backlog` has a million wait.
 func TestBacklogDrains(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	dsn, n := pgtest.DSN(t), *backlog
 	pile(t, dsn, n)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // commands returns the commands of a page below the mark "run: name".
@@ -132,6 +133,7 @@ func (r *restored) state(id string) string {
 
 // The commands of docs/backup.md, while a gateway takes events, and what the page says of the state that comes back.
 func TestBackup(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	for name, store := range map[string]func(t *testing.T) string{
 		"sqlite": func(*testing.T) string { return "sqlite:hookonce.db" }, "postgres": func(t *testing.T) string { return pgtest.DSN(t) },

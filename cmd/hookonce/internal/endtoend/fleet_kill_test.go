@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // takeover is how long the work of a killed gateway may lie idle: a lease, and until somebody looks. A machine
@@ -19,6 +20,7 @@ const (
 // load. Nothing that was acknowledged is lost; the events of each object stay in their order; others take
 // over in time; and only attempts whose outcome nobody knows are repeated, under the same key.
 func TestKillOneOfThree(t *testing.T) {
+	testskip.Long(t)
 	f := newFleet(t, pgtest.DSN(t), usualLease)
 	f.send(12)
 	for range *kills {
@@ -37,6 +39,7 @@ func TestKillOneOfThree(t *testing.T) {
 // and again, while three gateways are under load. The same holds, and senders are never told anything but
 // to try again.
 func TestDatabaseStopsUnderFleet(t *testing.T) {
+	testskip.Long(t)
 	cluster := pgtest.Start(t, pgtest.Options{Fsync: true})
 	f := newFleet(t, cluster.DSN(t), longLease)
 	f.send(12)
@@ -58,6 +61,7 @@ func TestDatabaseStopsUnderFleet(t *testing.T) {
 // three gateways are under load. They find it by themselves, nothing that was acknowledged is lost, and
 // nothing was delivered that the standby does not know.
 func TestStandbyIsPromoted(t *testing.T) {
+	testskip.Long(t)
 	primary := pgtest.Start(t, pgtest.Options{Fsync: true})
 	dsn := primary.DSN(t)
 	standby := primary.Standby(t)

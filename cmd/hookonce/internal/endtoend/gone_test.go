@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // Of three gateways on one database one is killed: whichever of the others is asked, it is told as gone, and one that
 // stops in order is not.
 func TestKilledGatewayIsToldAsGone(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	args := []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", pgtest.DSN(t),
 		"--source", "billing", "--provider", "standard", "--secret", "whsec_c2VjcmV0", "--to", "http://127.0.0.1:1/"}

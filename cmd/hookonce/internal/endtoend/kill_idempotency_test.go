@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // TestIdempotencyKilled kills the gateway while the service works on a request: nobody knows then what came
 // of it. Copies are told to come again until the lease ends; then one is forwarded, under the same key, and
 // from then on its answer is the answer.
 func TestIdempotencyKilled(t *testing.T) {
+	testskip.Long(t)
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); idempotencyKilled(t, "sqlite:hookonce.db") })
 	t.Run("postgres", func(t *testing.T) { t.Parallel(); idempotencyKilled(t, pgtest.DSN(t)) })
 }

@@ -13,12 +13,14 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider"
 )
 
 // TestSyncKilled kills the gateway while the application works on its answer: nobody knows then what was
 // answered. The copy asks again under the same Idempotency-Key, and gets the answer to that.
 func TestSyncKilled(t *testing.T) {
+	testskip.Long(t)
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); syncKilled(t, "sqlite:hookonce.db") })
 	t.Run("postgres", func(t *testing.T) { t.Parallel(); syncKilled(t, pgtest.DSN(t)) })
 }

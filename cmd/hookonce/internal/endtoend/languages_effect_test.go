@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/relay"
 )
@@ -70,6 +71,7 @@ func read(t *testing.T, reader []string, h http.Header, body []byte) *readEvent 
 // well, and two effects of one event are two. Whoever carries one can make it neither another nor
 // the event that asked for it.
 func TestEffectsInEveryLanguage(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	var headers http.Header // of the last request
 	var body []byte

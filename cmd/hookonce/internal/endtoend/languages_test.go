@@ -25,6 +25,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
 )
@@ -42,6 +43,7 @@ const (
 // gateway are killed as kill -9 does. Claims and the gateway's record agree, and late events overwrite nothing. So it is with one of each
 // language on one database, too, for which every event is under one name and guards agree.
 func TestExactlyOnceInEveryLanguage(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	programs := map[string]func(t *testing.T) *exec.Cmd{
 		"go": func(t *testing.T) *exec.Cmd {

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider"
 )
 
@@ -55,6 +56,7 @@ const numbersSource = `
 //
 // The usual run has 1 200 events; more: go test ./cmd/hookonce/internal/endtoend -run TestNumbersAgree -numbers 50000
 func TestNumbersAgree(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	s := &numbersStorm{t: t, dsn: pgtest.DSN(t), dir: t.TempDir(), random: rand.New(rand.NewPCG(12, *seedOfNumbers))}
 	s.receiver = httptest.NewServer(http.HandlerFunc(s.receive))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 var pagesOver = flag.Int("pages", 20_000, "how many events are in the journal of the test that opens every page")
@@ -28,6 +29,7 @@ var pagesOver = flag.Int("pages", 20_000, "how many events are in the journal of
 //
 //	go test ./cmd/hookonce/internal/endtoend -run TestPagesOverManyEvents -v -timeout 60m -pages 20000000
 func TestPagesOverManyEvents(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	dsn, n := pgtest.DSN(t), *pagesOver
 	if out, err := exec.Command("hookonce", "migrate", "--store", dsn).CombinedOutput(); err != nil {

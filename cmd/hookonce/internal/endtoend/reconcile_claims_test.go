@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/sqlstore"
 )
 
@@ -33,6 +34,7 @@ reconcile:
 // TestReconcileClaims: a program that uses the library, without a gateway, finds what never arrived and what arrived and is not done,
 // and has the sender send again what is missing and nothing else.
 func TestReconcileClaims(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) (dsn string, db *sql.DB, dialect sqlstore.Dialect){
 		"SQLite": func(t *testing.T) (string, *sql.DB, sqlstore.Dialect) {

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider"
 )
 
@@ -293,6 +294,7 @@ func begun(t *testing.T, dsn string) {
 // TestGatewaysReconcile has three gateways compare every second, and kills one after the other. Each event that never arrived is
 // stored once, and what comes at the same moment as a webhook is one event.
 func TestGatewaysReconcile(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	f := newForgetful(t)
 	dsn := pgtest.DSN(t)

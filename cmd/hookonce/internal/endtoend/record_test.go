@@ -21,6 +21,7 @@ import (
 	"github.com/hookonce/hookonce/internal/testserver/cutproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/throwaway"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/internal/traffic"
 )
 
@@ -37,6 +38,7 @@ var (
 // of it is never taken for new, and an application that claims what it is told has each effect once. The store is held against
 // both, and every gateway has to come back from what is done to it.
 func TestRecord(t *testing.T) {
+	testskip.Long(t)
 	t.Run("sqlite", func(t *testing.T) { newStage(t, nil).run() })
 	t.Run("postgres", func(t *testing.T) {
 		primary := pgtest.Start(t, pgtest.Options{Fsync: true, Major: *recordMajor, Settings: recordSettings()})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/provider"
 )
@@ -191,6 +192,7 @@ func receive[T any](t *testing.T, from <-chan T, p *process) (v T) {
 // However often relays are killed under load, every effect is carried out, under a key of its own that never
 // changes.
 func TestRelaysAreKilledUnderLoad(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	store, dsn := openOutbox(t)
 	const effects, kills = 200, 4

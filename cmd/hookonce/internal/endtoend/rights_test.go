@@ -23,6 +23,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/testserver/mariadbtest"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
@@ -451,6 +452,7 @@ func (g granter) hold(listed map[string][2][]right, column int, sets ...map[stri
 
 // What docs/operating.md lists is enough for each door, and nothing of it is too much.
 func TestRightsOnPostgres(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	admin, err := pgxpool.New(t.Context(), dsn)
@@ -522,6 +524,7 @@ func beginSQL(db *sql.DB) func(context.Context, func(*sql.Tx) error) error {
 
 // The same on MariaDB.
 func TestRightsOnMySQL(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	dsn := mariadbtest.DSN(t)
 	const parameters = "?interpolateParams=true&tx_isolation=%27READ-COMMITTED%27"

@@ -1,5 +1,5 @@
 //go:build race
 
-package racetest
+package testskip
 
 const watched = true
