@@ -1,4 +1,4 @@
-# Everything a contributor runs. CI runs `make test long`; it needs Go and Debian's packages only, and fetches the modules and the
+# Everything a contributor runs. CI runs `make test race`; it needs Go and Debian's packages only, and fetches the modules and the
 # npm package that it compares with.
 
 TRIM = -trimpath
@@ -7,7 +7,7 @@ FUZZTIME ?= 10s
 # What a package's tests are given. It ends what hangs, and says where, within the time of a CI run; it judges no speed.
 HANGS = -timeout 40m
 
-.PHONY: all build image npm deploy release reproducible docs test long check oracle browser screenshots examples adapters dynamodb servers bench bench-stores bench-large backlog fuzz kills chaos histories attack ops clean
+.PHONY: all build image npm deploy release reproducible docs test race check oracle browser screenshots examples adapters dynamodb servers bench bench-stores bench-large backlog fuzz kills chaos histories attack ops clean
 
 all: build
 
@@ -58,8 +58,8 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 	go test ./internal/tool/mutants -run TestFaultsStandInAPage -update
 	go test ./cmd/hookonce/internal/endtoend -run TestRunsOfRecordStandInAPage -update
 
-# Everything is compiled twice, and not five times: with the race detector, for the tests of this module and for what looks
-# at its code (check), and without cgo, for the binary and for the modules of their own.
+# Everything is compiled three times: for the tests of make test, vet and staticcheck; with the race detector, for those of make
+# race; and without cgo, for the binary and for the modules of their own.
 #
 # What only computes is left out of what the race detector watches: SQLite and the C library beneath it, as translated from C,
 # cost four times their own time there, and elliptic curves and RSA five times theirs. The driver above the one, the packages
@@ -70,51 +70,50 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 UNWATCHED = modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory crypto/internal/fips140/nistec/... crypto/internal/fips140/bigmod
 WATCHED = $(UNWATCHED:%=-gcflags=%=-race=false)
 
-test: servers vetted ## everything but what make long takes; ten minutes, once everything is compiled
-	@$(MAKE) --jobs=2 race others unraced staticcheck TRIM=
+test: servers vetted ## what is run before a commit: all but the long tests, without the race detector; ten minutes, once all is compiled
+	@$(MAKE) --jobs=2 quick others staticcheck TRIM=
 
-# The tests of modules of their own, and what the race detector does not watch, run beside the rest, one package after the other.
+race: servers ## every test under the race detector, the long ones too, and those that the detector has nothing to see in without it
+	@$(MAKE) --jobs=2 watched unwatched
+
 # Many tests wait for a disk, a server or a time limit, so that one package more than there are cores takes turns. With more of them the
-# machine does no more, and what has a time limit is not done within it.
-.PHONY: race unraced others
-race unraced others: export HOOKONCE_TEST_SKIPS_LONG = 1
+# machine does no more, and what has a time limit is not done within it. The packages that take longest begin first, so that the
+# end does not wait for one of them. They have been vetted.
+.PHONY: quick others watched unwatched
+FIRST = ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore
+PACKAGES = -vet=off -p $$(getconf _NPROCESSORS_ONLN) $(HANGS) $(FIRST) ./...
+
+quick vetted staticcheck unwatched: export GOFLAGS = -trimpath
+quick:
+	HOOKONCE_TEST_SKIPS_LONG=1 go test $(PACKAGES)
+
 # The programs that tests build are watched as well, and little is compiled for them.
-race long-race: export GOFLAGS = $(WATCHED) -trimpath -race
+watched: export GOFLAGS = $(WATCHED) -trimpath -race
 # Otherwise every program that is watched waits a second in its end, and tests start hundreds of them.
-race long-race: export GORACE = atexit_sleep_ms=10
-race: # the packages that take longest begin first, so that the end does not wait for one of them; they have been vetted
-	go test -vet=off -p $$(getconf _NPROCESSORS_ONLN) $(HANGS) ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore ./...
+watched: export GORACE = atexit_sleep_ms=10
+watched:
+	go test $(PACKAGES)
+
+unwatched: # what skips itself there, and what make test leaves out
+	./scripts/marked Race Long -- -vet=off -p 1 $(HANGS)
+
+# The tests of modules of their own run beside the rest, one package after the other.
 others: export CGO_ENABLED = 0
 others: export GOFLAGS = -p=1
 others: build oracle examples adapters browser
 	cd internal/tool/bench && go vet -mod=mod ./... && go test -mod=mod -vet=off -count=1 $(HANGS) ./...
 
-.PHONY: long-race long-unraced
-long: servers ## what make test has no time for: storms and kills at length, suites on every kind of connection; half an hour
-	@$(MAKE) --jobs=2 long-race long-unraced TRIM=
-long-race:
-	./scripts/marked Long -- -vet=off -p $$(getconf _NPROCESSORS_ONLN) $(HANGS)
-long-unraced: # under the race detector these skip themselves
-	CGO_ENABLED=0 GOFLAGS=-p=1 ./scripts/marked Race Long -- -vet=off $(HANGS)
-
 check: vetted staticcheck ## formatting, module file, vet, staticcheck
 
 .PHONY: vetted staticcheck
-vetted: export GOFLAGS = $(WATCHED) -trimpath -race
 vetted:
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
 	go mod verify
 	go vet ./...
 
-staticcheck: export GOFLAGS = $(WATCHED) -trimpath -race
 staticcheck:
 	GOFLAGS= CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install $(STATICCHECK)
 	./bin/staticcheck ./...
-
-unraced: export CGO_ENABLED = 0
-unraced: export GOFLAGS = -p=1
-unraced: # the tests that testskip.Race keeps from the race detector
-	./scripts/marked Race -- -vet=off $(HANGS)
 
 oracle: servers ## compare the catalogue, and deliveries, with the libraries that others publish
 	cd internal/tool/oracle/node && npm ci --ignore-scripts --no-audit --no-fund --silent

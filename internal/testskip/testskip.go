@@ -1,5 +1,5 @@
-// Package testskip says which tests make test takes apart: what the race detector has nothing to see in, and what takes longer
-// than somebody waits for.
+// Package testskip says which tests make test and make race take apart: what the race detector has nothing to see in, and what
+// takes longer than somebody waits for before a commit.
 package testskip
 
 import (
@@ -11,21 +11,21 @@ import (
 const Variable = "HOOKONCE_TEST_SKIPS_LONG"
 
 // Race skips a test under the race detector: one that only computes, or whose goroutines take turns that other tests of its
-// package take, too, such as a suite's on one more kind of connection. It is the first statement of the test, whose name
-// scripts/marked looks for: make test runs these tests beside the rest, without the detector.
+// package take, too, such as a suite's on one more kind of connection. make test runs it, and make race does so without the
+// detector if it says Long as well. It is what the test begins with, for scripts/marked to find the test's name.
 func Race(t testing.TB) {
 	t.Helper()
 	if watched {
-		t.Skip("the race detector has nothing new to see in it: make test runs it without")
+		t.Skip("the race detector has nothing new to see in it: it is run without")
 	}
 }
 
-// Long skips a test that takes many seconds of two cores, where a quicker one of its package would see the first sign of the
-// same fault: what make test leaves to make long, so that it can be run before every commit. go test, and CI, run it. Like Race
-// it is the first statement of the test, for scripts/marked to find its name.
+// Long skips a test in make test, which is run before every commit: one that takes many seconds of two cores, where a quicker
+// one of its package would see the first sign of the same fault. make race runs it, and so does go test of its package. It is
+// what the test begins with, but for Race.
 func Long(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Variable) != "" {
-		t.Skip("make test has no time for it: make long runs it")
+		t.Skip("make test has no time for it: make race runs it")
 	}
 }
