@@ -212,6 +212,7 @@ var planted = []struct {
 // after one in which it is learned what is usual.
 func TestMonth(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	for i, sh := range shapes {
 		t.Run(fmt.Sprintf("%g a minute in clumps of %g", sh.rate, sh.clump), func(t *testing.T) {
 			t.Parallel()

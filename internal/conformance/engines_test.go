@@ -87,6 +87,7 @@ func TestRedisConforms(t *testing.T) {
 
 func TestAFolderForSQLiteConforms(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	target, err := conformance.Parse("sqlite:" + filepath.Join(dir, "app.db"))

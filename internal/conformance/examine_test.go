@@ -12,6 +12,7 @@ import (
 	"github.com/hookonce/hookonce/internal/conformance"
 	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 func postgres(dsn, name string) conformance.Target {
@@ -82,6 +83,7 @@ func TestNamesInUseAreRefused(t *testing.T) {
 
 // A role that may not make schemas is told which right is missing.
 func TestTheMissingRightIsNamed(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	exec(t, dsn, `CREATE ROLE conformance_guest LOGIN`)

@@ -129,6 +129,7 @@ var plantedFaults = map[string]planted{
 
 // Engines that get something wrong on which claims rest are found out, and by the sentence that says what it is.
 func TestPlantedFaultsAreFound(t *testing.T) {
+	testskip.Long(t)
 	for name, p := range plantedFaults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,6 +167,7 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 // The same way to an engine without a fault finds none.
 func TestASoundEngineConforms(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	target := conformance.Target{Kind: conformance.Postgres, URL: pgproxy.New(t, dsn, rewrite()), Name: conformance.Prefix + "_sound", Cases: "^(engine|faults|history)$"}

@@ -394,6 +394,7 @@ func spared(t *testing.T, s *sim) {
 // requests meanwhile.
 func TestIllnesses(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	for _, c := range illnesses {
 		t.Run(c.name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { play(t, c) }) })
 	}

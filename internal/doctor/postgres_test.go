@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/settings"
+	"github.com/hookonce/hookonce/internal/testskip"
 
 	"github.com/jackc/pgx/v5"
 
@@ -156,6 +157,7 @@ func TestServerThatIsDown(t *testing.T) {
 }
 
 func TestRedis(t *testing.T) {
+	testskip.Long(t)
 	dsn := pgtest.DSN(t)
 	for name, tt := range map[string]struct {
 		options redistest.Options

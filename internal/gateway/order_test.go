@@ -194,6 +194,7 @@ func keepsOrder(t *testing.T, cfg *config.Config, to *ledger, gateways ...*Gatew
 
 // An event that an event about a newer state has overtaken is labelled, or not delivered.
 func TestStaleEvents(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	for _, stale := range []string{config.StaleDeliver, config.StaleFlag, config.StaleDrop} {
 		t.Run(stale, func(t *testing.T) {

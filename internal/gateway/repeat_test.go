@@ -5,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/provider/spec"
 )
 
 // What an event means whose key is known is the sender's to say.
 func TestRepeats(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	const first, other = `{"id":"a","state":"open"}`, `{"id":"a","state":"closed"}`
 	for repeat, verdicts := range map[spec.Repeat][3]string{ // of the first, its copy, and the other

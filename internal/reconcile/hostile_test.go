@@ -216,6 +216,7 @@ func TestPagesAreBounded(t *testing.T) {
 // TestEntriesAreBounded ends a list that has more entries than can be kept apart.
 func TestEntriesAreBounded(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	if testing.Short() {
 		t.Skip("two million entries")
 	}

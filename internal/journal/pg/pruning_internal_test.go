@@ -13,6 +13,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/search"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // plan is a node of what the server says about a statement that it has carried out.
@@ -285,6 +286,7 @@ func TestFailuresNobodyCountedAreFoundOneByOne(t *testing.T) {
 // TestAReplayReadsWhatItReplays: much fails after the statistics were made. A piece of a replay reads its own deliveries, and
 // not all that failed.
 func TestAReplayReadsWhatItReplays(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	s := filled(t,
 		`ALTER TABLE hookonce.deliveries SET (autovacuum_enabled = off)`,

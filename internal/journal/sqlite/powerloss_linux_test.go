@@ -87,6 +87,7 @@ func workedOnce(path string, round int) (err error) {
 // go test ./internal/journal/sqlite -run PowerLoss -powerlosses 5000
 func TestPowerLoss(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	path := filepath.Join(t.TempDir(), "journal.db")
 	calls := traced(t, path)
 	if acknowledgements := len(slices.DeleteFunc(slices.Clone(calls), func(c call) bool { return c.name != "write" })); acknowledgements < 100 {

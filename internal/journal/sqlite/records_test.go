@@ -11,5 +11,6 @@ func TestRecords(t *testing.T) { journaltest.RunRecords(t, fixture) }
 
 func TestLargeFailureGroup(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	journaltest.RunLargeGroup(t, fixture)
 }

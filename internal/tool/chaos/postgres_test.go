@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/sqlstore"
 	"github.com/jackc/pgx/v5"
@@ -118,6 +119,7 @@ func TestPostgres(t *testing.T) {
 
 // TestPostgresNetwork loses connections between the application and the server.
 func TestPostgresNetwork(t *testing.T) {
+	testskip.Long(t)
 	dsn := newPostgres(t)
 	for driver, c := range clients {
 		t.Run(driver, func(t *testing.T) {
@@ -135,6 +137,7 @@ func TestPostgresNetwork(t *testing.T) {
 // TestPostgresCareless has handlers hide the errors of all their statements, also of those that are cut short by
 // a context of their own.
 func TestPostgresCareless(t *testing.T) {
+	testskip.Long(t)
 	dsn := newPostgres(t)
 	for driver, c := range clients {
 		t.Run(driver, func(t *testing.T) {

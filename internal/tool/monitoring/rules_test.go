@@ -6,10 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 // TestRules has promtool run the worlds in which the rules fire, or do not.
 func TestRules(t *testing.T) {
+	testskip.Long(t)
 	promtool := program(t, "promtool")
 	for name := range testFiles(t) {
 		t.Run(name, func(t *testing.T) {
