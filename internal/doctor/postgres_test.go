@@ -9,17 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookonce/hookonce/internal/settings"
-	"github.com/hookonce/hookonce/internal/testskip"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/settings"
 	"github.com/hookonce/hookonce/internal/testserver/pgproxy"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"github.com/hookonce/hookonce/schema"
 )
 
