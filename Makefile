@@ -1,4 +1,4 @@
-# Everything a contributor runs. CI runs `make test race`; it needs Go and Debian's packages only, and fetches the modules and the
+# Everything a contributor runs. CI runs `make ci`; it needs Go and Debian's packages only, and fetches the modules and the
 # npm package that it compares with.
 
 TRIM = -trimpath
@@ -7,7 +7,7 @@ FUZZTIME ?= 10s
 # What a package's tests are given. It ends what hangs, and says where, within the time of a CI run; it judges no speed.
 HANGS = -timeout 40m
 
-.PHONY: all build image npm deploy release reproducible docs test race check oracle browser screenshots examples adapters dynamodb servers bench bench-stores bench-large backlog fuzz kills chaos histories attack ops clean
+.PHONY: all build image npm deploy release reproducible docs test race ci check oracle browser screenshots examples adapters dynamodb servers bench bench-stores bench-large backlog fuzz kills chaos histories attack ops clean
 
 all: build
 
@@ -58,8 +58,8 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 	go test ./internal/tool/mutants -run TestFaultsStandInAPage -update
 	go test ./cmd/hookonce/internal/endtoend -run TestRunsOfRecordStandInAPage -update
 
-# Everything is compiled three times: for the tests of make test, vet and staticcheck; with the race detector, for those of make
-# race; and without cgo, for the binary and for the modules of their own.
+# What is compiled serves as often as possible: the modules of their own, the binary and the tests without the race detector that
+# CI runs share what is compiled without cgo; vet and staticcheck look at what the tests beside them are made of.
 #
 # What only computes is left out of what the race detector watches: SQLite and the C library beneath it, as translated from C,
 # cost four times their own time there, and elliptic curves and RSA five times theirs. The driver above the one, the packages
@@ -70,11 +70,19 @@ docs: ## write what pages say of providers, packages, commands and metrics from 
 UNWATCHED = modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory crypto/internal/fips140/nistec/... crypto/internal/fips140/bigmod
 WATCHED = $(UNWATCHED:%=-gcflags=%=-race=false)
 
+# How vet and staticcheck have compiled what they look at.
+COMPILED ?= -trimpath
+
 test: servers vetted ## what is run before a commit: all but the long tests, without the race detector; ten minutes, once all is compiled
 	@$(MAKE) --jobs=2 quick others staticcheck TRIM=
 
-race: servers ## every test under the race detector, the long ones too, and those that the detector has nothing to see in without it
-	@$(MAKE) --jobs=2 watched unwatched
+race: servers ## every test, under the race detector where it sees something; half an hour
+	@$(MAKE) --jobs=2 watched unwatched TRIM=
+
+ci: export COMPILED = $(WATCHED) -trimpath -race
+ci: servers ## what CI runs: make race, and all else that make test checks
+	@$(MAKE) vetted
+	@$(MAKE) --jobs=2 watched others unwatched staticcheck TRIM=
 
 # Many tests wait for a disk, a server or a time limit, so that one package more than there are cores takes turns. With more of them the
 # machine does no more, and what has a time limit is not done within it. The packages that take longest begin first, so that the
@@ -83,9 +91,8 @@ race: servers ## every test under the race detector, the long ones too, and thos
 FIRST = ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore
 PACKAGES = -vet=off -p $$(getconf _NPROCESSORS_ONLN) $(HANGS) $(FIRST) ./...
 
-quick vetted staticcheck unwatched: export GOFLAGS = -trimpath
 quick:
-	HOOKONCE_TEST_SKIPS_LONG=1 go test $(PACKAGES)
+	HOOKONCE_TEST_SKIPS_LONG=1 GOFLAGS=-trimpath go test $(PACKAGES)
 
 # The programs that tests build are watched as well, and little is compiled for them.
 watched: export GOFLAGS = $(WATCHED) -trimpath -race
@@ -94,8 +101,8 @@ watched: export GORACE = atexit_sleep_ms=10
 watched:
 	go test $(PACKAGES)
 
-unwatched: # what skips itself there, and what make test leaves out
-	./scripts/marked Race Long -- -vet=off -p 1 $(HANGS)
+unwatched: # the tests that testskip.Race keeps from the race detector
+	CGO_ENABLED=0 GOFLAGS=-p=1 ./scripts/unraced -vet=off $(HANGS)
 
 # The tests of modules of their own run beside the rest, one package after the other.
 others: export CGO_ENABLED = 0
@@ -106,6 +113,7 @@ others: build oracle examples adapters browser
 check: vetted staticcheck ## formatting, module file, vet, staticcheck
 
 .PHONY: vetted staticcheck
+vetted staticcheck: export GOFLAGS = $(COMPILED)
 vetted:
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these files:"; echo "$$files"; exit 1; fi
 	go mod verify

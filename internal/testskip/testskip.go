@@ -11,8 +11,8 @@ import (
 const Variable = "HOOKONCE_TEST_SKIPS_LONG"
 
 // Race skips a test under the race detector: one that only computes, or whose goroutines take turns that other tests of its
-// package take, too, such as a suite's on one more kind of connection. make test runs it, and make race does so without the
-// detector if it says Long as well. It is what the test begins with, for scripts/marked to find the test's name.
+// package take, too, such as a suite's on one more kind of connection. make test and make race run it without. It is what the
+// test begins with, for scripts/unraced to find the test's name.
 func Race(t testing.TB) {
 	t.Helper()
 	if watched {
@@ -21,8 +21,8 @@ func Race(t testing.TB) {
 }
 
 // Long skips a test in make test, which is run before every commit: one that takes many seconds of two cores, where a quicker
-// one of its package would see the first sign of the same fault. make race runs it, and so does go test of its package. It is
-// what the test begins with, but for Race.
+// one of its package would see the first sign of the same fault. make race runs it, and so does go test of its package. A test
+// begins with it, or with Race and it.
 func Long(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Variable) != "" {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestSkipsAreFound: scripts/marked runs the tests by their names, which it finds above the calls. A call in a helper, in a
-// function within a test, or after a test's first steps would be run nowhere.
+// TestSkipsAreFound: scripts/unraced runs the tests by their names, which it finds above the calls of Race. A test with the call
+// in a helper, or in a function within it, would be run nowhere. Long has the same place, where one sees it.
 func TestSkipsAreFound(t *testing.T) {
 	name, calls := regexp.MustCompile(`^(Test|Fuzz)`), map[string]int{}
 	const root = "../.."
@@ -52,7 +52,7 @@ func TestSkipsAreFound(t *testing.T) {
 			if call, ok := n.(ast.Expr); ok && mark(call) != "" {
 				calls[mark(call)]++
 				if !first[call] {
-					t.Errorf("%s: testskip.%s(t), or (f), has to be what a test begins with, for scripts/marked to find its name", path, mark(call))
+					t.Errorf("%s: testskip.%s(t), or (f), has to be what a test begins with", path, mark(call))
 				}
 			}
 			return true
