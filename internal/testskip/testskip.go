@@ -20,8 +20,8 @@ func Race(t testing.TB) {
 	}
 }
 
-// Long skips a test in make test, which is run before every commit: one that takes many seconds of two cores, where a quicker
-// one of its package would see the first sign of the same fault. make race runs it, and so does go test of its package. A test
+// Long skips a test in make test, which is run before every commit: one that takes many seconds of two cores, and best one that
+// has a quicker neighbour, which would see the first sign of the same fault. make race runs it, and so does go test of its package. A test
 // begins with it, or with Race and it.
 func Long(t testing.TB) {
 	t.Helper()
