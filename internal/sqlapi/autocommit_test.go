@@ -1,6 +1,7 @@
 package sqlapi
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -86,6 +88,38 @@ func TestClaimWhereBackslashesEscape(t *testing.T) {
 	}
 	d.end(tx.Commit)
 	d.warned("")
+}
+
+// The statement of docs/sql.md has claim and work in one. Where the work finds no row, it is an error, which takes the claim with
+// it: an event that came before its customer is not done.
+func TestWorkInOneStatementThatFindsNothing(t *testing.T) {
+	s := newShop(t)
+	statement := ""
+	for _, b := range blocks(t) {
+		if strings.HasPrefix(b, "WITH c AS") {
+			statement = b
+		}
+	}
+	if statement == "" {
+		t.Fatal("docs/sql.md has no statement that begins with WITH c AS")
+	}
+	early := strings.ReplaceAll(statement, "cus_1", "cus_late")
+	var pgErr *pgconn.PgError
+	if _, err := s.pool.Exec(t.Context(), early); !errors.As(err, &pgErr) || pgErr.Code != "22012" {
+		t.Errorf("without its customer: %v, want a division by zero", err)
+	}
+	mustExec(t, s.pool, "INSERT INTO customers VALUES ('cus_late')")
+	for _, want := range []bool{true, false} { // the second is a copy
+		var goOn bool
+		var rest *int64
+		if err := s.pool.QueryRow(t.Context(), early).Scan(&goOn, &rest); err != nil || goOn != want || (rest != nil) != want {
+			t.Errorf("with its customer: %t, %v, %v, want %t", goOn, rest, err, want)
+		}
+	}
+	var orders int
+	if err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM orders WHERE customer = 'cus_late'").Scan(&orders); err != nil || orders != 1 {
+		t.Errorf("%d orders, %v, want 1", orders, err)
+	}
 }
 
 // Claim and work in one statement, in the form of docs/sql.md: all rows of the work or, for a copy, none, also where one has

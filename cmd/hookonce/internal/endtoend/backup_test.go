@@ -102,14 +102,21 @@ func (r *restored) send(id string) string {
 	return ""
 }
 
-// shell runs commands of a page.
-func (r *restored) shell(commands string) {
+// shell runs commands of a page, as somebody does who pastes them.
+func (r *restored) shell(commands string) (out string) {
 	r.Helper()
-	c := exec.Command("sh", "-ec", commands)
-	c.Dir, c.Env = r.dir, r.env
-	if out, err := c.CombinedOutput(); err != nil {
+	out, err := r.tryShell(commands)
+	if err != nil {
 		r.Fatalf("%s%v\n%s", commands, err, out)
 	}
+	return out
+}
+
+func (r *restored) tryShell(commands string) (string, error) {
+	c := exec.Command("sh", "-c", commands)
+	c.Dir, c.Env = r.dir, r.env
+	out, err := c.CombinedOutput()
+	return string(out), err
 }
 
 // eventually waits for what a gateway does in the background.
@@ -172,9 +179,12 @@ func TestBackup(t *testing.T) {
 				}
 			}()
 			<-began
-			r.shell(commands(t, "backup.md", name+" backup"))
+			out, err := r.tryShell(commands(t, "backup.md", name+" backup"))
 			close(ended)
 			<-stopped
+			if err != nil {
+				t.Fatalf("the backup: %v\n%s", err, out)
+			}
 			r.send("late")
 			if out, status := r.hookonce("destinations", "resume", "billing", "--reason", "test"); status != 0 {
 				t.Fatal(out)
@@ -185,7 +195,14 @@ func TestBackup(t *testing.T) {
 			}
 
 			r.shell(commands(t, "backup.md", name+" restore"))
+			started := time.Now().UTC().Format(time.RFC3339Nano)
 			r.serve()
+			r.send("since")
+			r.env = append(r.env, "STARTED="+started, "HOOKONCE_ADMIN_URL=http://"+r.p.admin)
+			list, _, _ := strings.Cut(commands(t, "backup.md", "afterwards"), "\n")
+			if out := r.shell(list); strings.Contains(out, "since") || !strings.Contains(out, "load") {
+				t.Errorf("%s says that the state is of\n%s", list, out)
+			}
 			for id, want := range map[string]string{"delivered": "done", "waiting": "pending", "late": "there is no such event, or not any more\n", fmt.Sprint("load", last): "pending"} {
 				if got := r.state(id); got != want {
 					t.Errorf("%s is %s, want %s", id, got, want)
@@ -208,4 +225,90 @@ func TestBackup(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What goes wrong while a backup is made or put back leaves the backup and the store that were there.
+func TestBackupThatFails(t *testing.T) {
+	testskip.Long(t)
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		r := &restored{T: t, dir: t.TempDir(), env: os.Environ()}
+		fails := func(block string) {
+			t.Helper()
+			if out, err := r.tryShell(commands(t, "backup.md", block)); err == nil {
+				t.Errorf("%s is taken for done: %s", block, out)
+			}
+		}
+		write := func(name, text string) {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		has := func(name, want string) {
+			t.Helper()
+			if got, err := os.ReadFile(filepath.Join(r.dir, name)); err != nil || string(got) != want {
+				t.Errorf("%s has %q, %v, want %q", name, got, err, want)
+			}
+		}
+		write("backup.db", "last night's")
+		fails("sqlite backup") // in a folder without a store
+		write("hookonce.db", "")
+		fails("sqlite backup") // of a file that never was one
+		has("backup.db", "last night's")
+
+		write("hookonce.db", "the store")
+		write("hookonce.db-wal", "its log")
+		r.shell("mv backup.db elsewhere")
+		fails("sqlite restore") // without the backup
+		has("hookonce.db", "the store")
+		r.shell("mv elsewhere backup.db")
+		r.shell(commands(t, "backup.md", "sqlite restore"))
+		has("hookonce.db", "last night's")
+		has("before/hookonce.db", "the store")
+		has("before/hookonce.db-wal", "its log")
+		if _, err := os.Stat(filepath.Join(r.dir, "hookonce.db-wal")); err == nil {
+			t.Error("the old log is left beside the new file")
+		}
+		fails("sqlite restore") // once more: what was put aside is not overwritten
+		has("before/hookonce.db", "the store")
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		app, dsn := newKeeper(t), pgtest.DSN(t)
+		r := &restored{T: t, dir: t.TempDir(), env: append(os.Environ(), "SECRET=whsec_c2VjcmV0", "DATABASE_URL="+dsn),
+			args: []string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--store", dsn, "--source", "billing", "--provider", "standard", "--secret", "env:SECRET", "--to", app.URL}}
+		r.serve()
+		r.send("accepted")
+		if err := r.p.end(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		r.shell(commands(t, "backup.md", "postgres backup"))
+		dump := filepath.Join(r.dir, "backup.dump")
+		whole, err := os.ReadFile(dump)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.tryShell("DATABASE_URL=postgres://127.0.0.1:1/nobody\n" + commands(t, "backup.md", "postgres backup")); err == nil {
+			t.Error("a backup of no server is taken for done")
+		}
+		if got, err := os.ReadFile(dump); err != nil || len(got) != len(whole) {
+			t.Errorf("the last backup has %d bytes, %v, want %d", len(got), err, len(whole))
+		}
+		if err := os.Truncate(dump, int64(len(whole)-100)); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := r.tryShell(commands(t, "backup.md", "postgres restore")); err == nil {
+			t.Fatalf("half a dump is taken for restored: %s", out)
+		}
+		r.tryShell(commands(t, "backup.md", "postgres restore undone")) // an error where the list could not be read
+		r.serve()
+		if got := r.send("accepted"); got != "duplicate" {
+			t.Errorf("after a restore that failed, a copy is %s", got)
+		}
+		if err := r.p.end(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	})
 }
