@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) {
 	throwaway.TestsAtOnce(4)
 	throwaway.Histories(30)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, pgtest.Kept())
 }
 
 // open returns a pool with the given further parameters of a connection string, such as

@@ -5,6 +5,7 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/conformance/testdb"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testserver/redistest"
 	"github.com/hookonce/hookonce/redisstore"
 	"github.com/hookonce/hookonce/storetest"
@@ -12,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, pgtest.Kept()) }
 
 // connect returns a client of the server, or of the cluster that several addresses name.
 func connect(t testing.TB, addrs ...string) redis.UniversalClient {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, pgtest.Kept())
 }
 
 // poisoned is the exit status of a process that a handler ended.

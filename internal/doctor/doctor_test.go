@@ -23,9 +23,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, pgtest.Kept()) }
 
 // levels returns the worst level that each check found.
 func levels(found []Finding) map[string]Level {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	throwaway.TestsAtOnce(4)
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, pgtest.Kept())
 }
 
 // patience bounds every wait for something that must happen, also on a machine that is busy with other tests.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
 )
 
 // patience bounds everything that waits for a server.
@@ -29,6 +30,13 @@ var shared = sync.OnceValues(func() (*Cluster, error) { return start(Options{}) 
 // kept are connections to the shared server, by which databases are made and dropped: it takes longer to begin one than
 // for much that tests ask.
 var kept = make(chan *pgx.Conn, 4)
+
+// Kept has goleak look past what pgx leaves running on a connection that rests: a goroutine that reads until the next answer,
+// where one came before a slow write had ended, as on a busy machine. The connections by which databases are made and dropped
+// last as long as the process.
+func Kept() goleak.Option {
+	return goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/pgconn/internal/bgreader.(*BGReader).bgRead")
+}
 
 // onShared runs one statement on the shared server.
 func onShared(c *Cluster, sql string) (err error) {

@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
 
 	"github.com/hookonce/hookonce/internal/testserver/throwaway"
 )
@@ -324,5 +327,60 @@ func TestFolderOfTheServersUser(t *testing.T) {
 		if left, err := os.ReadDir(within); err != nil || len(left) > 0 {
 			t.Errorf("mode %o: left %v, %v", mode, left, err)
 		}
+	}
+}
+
+// slowWriter is a connection on which a write ends when its answer has been read, and the next is waited for.
+type slowWriter struct {
+	net.Conn
+	slow  atomic.Bool
+	reads chan struct{} // that have begun, while it is slow
+}
+
+func (c *slowWriter) Read(p []byte) (int, error) {
+	if c.slow.Load() {
+		c.reads <- struct{}{}
+	}
+	return c.Conn.Read(p)
+}
+
+func (c *slowWriter) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if c.slow.Load() {
+		<-c.reads
+		<-c.reads
+		c.slow.Store(false)
+	}
+	return n, err
+}
+
+// What pgx leaves on a connection that rests is what [Kept] looks past, and nothing else hides it.
+func TestKeptConnectionsAreNoLeaks(t *testing.T) {
+	cfg, err := pgx.ParseConfig(DSN(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw *slowWriter
+	dial := cfg.DialFunc
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		raw = &slowWriter{Conn: conn, reads: make(chan struct{}, 2)}
+		return raw, err
+	}
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	before := goleak.IgnoreCurrent()
+	raw.slow.Store(true)
+	if _, err := conn.Exec(t.Context(), "SELECT 1", pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	if err := goleak.Find(before); err == nil {
+		t.Error("pgx leaves nothing: Kept is for nothing")
+	}
+	if err := goleak.Find(before, Kept()); err != nil {
+		t.Error(err)
 	}
 }
