@@ -1,4 +1,4 @@
-// Package pgstandby heeds the waits of commits for a synchronous standby.
+// Package pgstandby heeds the waits of commits for a synchronous standby, and knows a standby whose log has diverged.
 package pgstandby
 
 import (
