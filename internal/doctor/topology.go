@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/journal/standby"
+	"github.com/hookonce/hookonce/internal/pgstandby"
 )
 
 // topologyChecks ask the server who follows it.
@@ -116,37 +119,53 @@ func examineStandby(ctx context.Context, p Patient, primary *server) []Finding {
 	return run(ctx, &reading{primary, db, p.Config.StoreRead}, readChecks())
 }
 
-// much is how far a standby may be behind before a look at it misleads.
-const much = time.Minute
-
-// behind holds the standby's position against the primary's.
+// behind holds the standby's position against the primary's, which is asked before, for what it had written then, and after, for
+// what it can have written at all.
 func behind(ctx context.Context, r *reading) ([]Finding, error) {
-	const identity = `(SELECT system_identifier::text FROM pg_control_system()) || ' ' || current_database()`
-	var here, there string
-	var position int64
-	if err := r.primary.db.QueryRowContext(ctx, `SELECT `+identity+`, (pg_current_wal_lsn() - '0/0')::bigint`).Scan(&there, &position); err != nil {
+	before, err := r.primary.written(ctx)
+	if err != nil {
 		return nil, err
 	}
 	var recovers, receives bool
-	var replayed sql.NullInt64
 	var age sql.NullFloat64 // of the last commit that it has
-	err := r.standby.QueryRowContext(ctx, `SELECT `+identity+`, pg_is_in_recovery(), EXISTS (SELECT FROM pg_stat_wal_receiver),
-		(pg_last_wal_replay_lsn() - '0/0')::bigint, extract(epoch FROM now() - pg_last_xact_replay_timestamp())`).Scan(&here, &recovers, &receives, &replayed, &age)
-	switch {
-	case err != nil:
-		return one(doubt("start it, or correct store_read; until then pages are read at the primary", "%s cannot be asked: %s", r.location, oneLine(err)))
-	case here != there:
-		return one(bad("name a standby of the store: hookonce serve does not start with this", "%s is another database than the store's, and no copy of it", r.location))
-	case !recovers:
-		return one(doubt("name a standby, or leave store_read out", "%s is no standby: it takes writes itself, and nothing is spared by reading there", r.location))
+	err = r.standby.QueryRowContext(ctx, `SELECT pg_is_in_recovery(), EXISTS (SELECT FROM pg_stat_wal_receiver),
+		extract(epoch FROM now() - pg_last_xact_replay_timestamp())`).Scan(&recovers, &receives, &age)
+	if err != nil {
+		return one(r.away(err))
 	}
-	missing := max(0, position-replayed.Int64)
+	replayed, err := pgstandby.ScanReplayed(r.standby.QueryRowContext(ctx, pgstandby.ReplayedSQL))
+	if err != nil {
+		return one(r.away(err))
+	}
+	after, err := r.primary.written(ctx)
+	if err != nil {
+		return nil, err
+	}
+	follows := replayed.Follows(after)
+	missing := before.LSN - min(before.LSN, replayed.LSN)
 	since := time.Duration(age.Float64 * float64(time.Second)).Round(time.Second)
 	switch {
+	case errors.Is(follows, pgstandby.ErrNoCopy):
+		return one(bad("name a standby of the store: hookonce serve does not start with this", "%s is another database than the store's, and no copy of it", r.location))
+	case follows != nil:
+		return one(bad("do so; until then pages are read at the primary", "%s: %s", r.location, follows))
+	case !recovers:
+		return one(doubt("name a standby, or leave store_read out", "%s is no standby: it takes writes itself, and nothing is spared by reading there", r.location))
 	case missing == 0:
 		return one(good("%s has everything", r.location))
-	case !receives || since > much:
-		return one(doubt("see why it does not follow", "%s is %d bytes of log behind, and its last commit is %v old: pages show what was then", r.location, missing, since))
+	case !receives || since > standby.Farthest:
+		return one(doubt("see why it does not follow", "%s is %d bytes of log behind, and its last commit is %v old: pages are read at the primary while it is more than %v behind",
+			r.location, missing, since, standby.Farthest))
 	}
 	return one(good("%s is %d bytes of log behind", r.location, missing))
+}
+
+// away says that the standby cannot be asked.
+func (r *reading) away(err error) Finding {
+	return doubt("start it, or correct store_read; until then pages are read at the primary", "%s cannot be asked: %s", r.location, oneLine(err))
+}
+
+// written asks a primary where it is.
+func (s *server) written(ctx context.Context) (pgstandby.Written, error) {
+	return pgstandby.ScanWritten(s.db.QueryRowContext(ctx, pgstandby.WrittenSQL))
 }

@@ -71,6 +71,10 @@ func TestStandbyForReading(t *testing.T) {
 	look("one that is behind", s.Alone(dsn), OK, "bytes of log behind")
 	look("the primary itself", dsn, Warning, "is no standby")
 	look("another database", pgtest.DSN(t), Fault, "no copy of it")
+	if err := s.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	look("one that went another way", s.Alone(dsn), Fault, "diverged from the primary's")
 	if err := s.Stop(true); err != nil {
 		t.Fatal(err)
 	}

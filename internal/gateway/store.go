@@ -19,6 +19,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
 	"github.com/hookonce/hookonce/internal/journal/standby"
+	"github.com/hookonce/hookonce/internal/pgstandby"
 	"github.com/hookonce/hookonce/internal/sqlitefile"
 	"github.com/hookonce/hookonce/schema"
 )
@@ -138,16 +139,18 @@ func openPostgres(ctx context.Context, in storePlan, o Options) (*journalStore, 
 	return opened, journal.NewIDs(s.Writer(), 0), nil
 }
 
-// readAt has a standby of the store answer people. One that is away may come back; one that is a standby of another is
-// refused.
+// readAt has a standby of the store answer people. One that is away may come back, and one that has diverged keeps no gateway from
+// its work; one that is a standby of another is refused.
 func (s *journalStore) readAt(ctx context.Context, primary *pg.Store, in storePlan, o Options) error {
-	c, err := pg.OpenCopy(ctx, in.read.DSN, primary, pg.Options{Schema: in.schema, MaxConns: readConns, Logger: o.Logger})
+	c, err := pg.OpenCopy(ctx, in.read.DSN, pg.Options{Schema: in.schema, MaxConns: readConns, Logger: o.Logger})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if _, err := c.Replayed(ctx); errors.Is(err, pg.ErrNoCopy) {
+	written, away := primary.Written(ctx)
+	replayed, silent := c.Replayed(ctx)
+	if err := replayed.Follows(written); away == nil && silent == nil && errors.Is(err, pgstandby.ErrNoCopy) {
 		return errors.Join(err, c.Close())
 	}
 	s.copy = c

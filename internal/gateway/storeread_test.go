@@ -9,7 +9,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/config"
-	"github.com/hookonce/hookonce/internal/journal/pg"
+	"github.com/hookonce/hookonce/internal/pgstandby"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/hookonce/hookonce/internal/testskip"
 )
@@ -25,7 +25,7 @@ func TestStoreRead(t *testing.T) {
 	sink := newSink(t)
 	cfg := configured(config.Store{Driver: config.Postgres, DSN: dsn}, sink.URL)
 	cfg.StoreRead = config.Store{Driver: config.Postgres, DSN: pgtest.DSN(t)}
-	if _, err := Start(t.Context(), cfg, Options{}); !errors.Is(err, pg.ErrNoCopy) || !strings.Contains(err.Error(), "store_read") {
+	if _, err := Start(t.Context(), cfg, Options{}); !errors.Is(err, pgstandby.ErrNoCopy) || !strings.Contains(err.Error(), "store_read") {
 		t.Fatalf("another database than the store's: %v", err)
 	}
 	cfg.StoreRead.DSN = standby.Alone(dsn)

@@ -61,7 +61,6 @@ type Store struct {
 	fence    atomic.Pointer[fencedStatements]
 	// oneSnapshot is set where transactions have one snapshot for all that they do, unless they are begun as others.
 	oneSnapshot atomic.Bool
-	identity    known
 	waits       *pgstandby.Waits
 }
 

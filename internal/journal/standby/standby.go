@@ -9,12 +9,14 @@ package standby
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/pgstandby"
 	"github.com/hookonce/hookonce/internal/tally"
 )
 
@@ -36,16 +38,16 @@ type Pages interface {
 // Copy is a copy of the database.
 type Copy interface {
 	Pages
-	// Replayed returns the position in the log up to which the copy has everything.
-	Replayed(ctx context.Context) (position uint64, err error)
+	// Replayed returns how far the copy has the primary's log.
+	Replayed(ctx context.Context) (pgstandby.Replayed, error)
 }
 
 // Options configure [New].
 type Options struct {
 	// Primary answers everything else.
 	Primary journal.Store
-	// Written returns the position in the log up to which the primary has written.
-	Written func(context.Context) (position uint64, err error)
+	// Written returns how far the primary has written its log.
+	Written func(context.Context) (pgstandby.Written, error)
 	// Copy answers pages.
 	Copy Copy
 	// Now is the clock.
@@ -59,8 +61,9 @@ const (
 	interval = time.Second
 	// lookTime is for one of them.
 	lookTime = 2 * time.Second
-	// farthest is how far back it is known what the primary had written. A copy that is farther behind is not asked.
-	farthest = time.Hour
+	// Farthest is how far back it is known what the primary had written. A copy that is farther behind is not asked: whoever is
+	// paged looks at what is now.
+	Farthest = time.Minute
 )
 
 // Records is the journal's store, of which a copy answers pages. Close ends its looks, and closes nothing else.
@@ -71,10 +74,11 @@ type Records struct {
 	ended         chan struct{}
 
 	mu      sync.Mutex
-	written []mark    // what the primary had written, oldest first
-	caught  time.Time // the copy has everything up to this moment; zero: it is away, or nothing is known
-	changed time.Time // when an operator last did something here
-	said    bool      // that the copy is away
+	primary pgstandby.Written // as it last was; the marks are of its timeline
+	written []mark            // what the primary had written, oldest first
+	caught  time.Time         // the copy has everything up to this moment; zero: it is away, or nothing is known
+	changed time.Time         // when an operator last did something here
+	said    bool              // that the copy is away
 }
 
 // mark is the position up to which the primary had written at a moment.
@@ -111,33 +115,61 @@ func (r *Records) Close() error {
 }
 
 // look finds out up to which moment the copy has everything: the last of those at which the primary had written no more
-// than the copy has by now. The primary is asked first, or what it writes meanwhile would make the copy look older.
+// than the copy has by now. The primary is asked first, or what it writes meanwhile would make the copy look older; and once
+// more before the copy is said to have diverged, which may have got what was written meanwhile. Of a primary that does not
+// answer nothing of the kind can be said.
 func (r *Records) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	at := r.opt.Now()
-	position, err := r.opt.Written(ctx)
-	r.mu.Lock()
-	if err == nil {
-		r.note(mark{position, at})
+	primary, silent := r.ask(ctx)
+	if silent == nil {
+		r.note(ctx, mark{primary.LSN, at})
 	}
-	r.mu.Unlock()
 	replayed, err := r.opt.Copy.Replayed(ctx)
+	if err == nil && silent == nil && replayed.Follows(primary) != nil {
+		if primary, silent = r.ask(ctx); silent == nil {
+			err = replayed.Follows(primary)
+		}
+	}
 	if err != nil {
 		r.lost(ctx, err)
 		return
 	}
-	r.found(replayed)
+	r.found(replayed.LSN)
 }
 
-// note adds a mark, and forgets those that are too old: a copy that does not have them is too far behind. The caller holds the
-// mutex.
-func (r *Records) note(m mark) {
+// ask returns where the primary is, with the earliest position that was seen of its timeline. On another timeline there may be
+// something else at the positions that were noted.
+func (r *Records) ask(ctx context.Context) (pgstandby.Written, error) {
+	w, err := r.opt.Written(ctx)
+	if err != nil {
+		return w, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w.Database == r.primary.Database && w.Timeline == r.primary.Timeline {
+		w.Since = min(w.Since, r.primary.Since)
+	} else {
+		r.written, r.caught = nil, time.Time{}
+	}
+	r.primary = w
+	return w, nil
+}
+
+// note adds a mark, and forgets those that are too old: a copy that does not have them is too far behind.
+func (r *Records) note(ctx context.Context, m mark) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.written = append(r.written, m)
-	if old := slices.IndexFunc(r.written, func(w mark) bool { return m.at.Sub(w.at) <= farthest }); old > 0 {
-		r.written, r.caught = slices.Delete(r.written, 0, old), time.Time{}
+	if old := slices.IndexFunc(r.written, func(w mark) bool { return m.at.Sub(w.at) <= Farthest }); old > 0 {
+		r.written = slices.Delete(r.written, 0, old)
+		r.leave(ctx, errBehind)
 	}
 }
+
+// errBehind says that the copy does not have what the primary had written that long ago.
+var errBehind = fmt.Errorf("it is more than %v behind", Farthest)
 
 // found notes how far the copy is.
 func (r *Records) found(replayed uint64) {
@@ -153,14 +185,23 @@ func (r *Records) found(replayed uint64) {
 	}
 }
 
-// lost notes that the copy cannot be asked.
+// lost notes that the copy cannot be asked. One that has diverged does not get what was written up to now, although the primary's
+// positions will pass its own.
 func (r *Records) lost(ctx context.Context, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if errors.Is(err, pgstandby.ErrNoCopy) || errors.Is(err, pgstandby.ErrDiverged) {
+		r.written = nil
+	}
+	r.leave(ctx, err)
+}
+
+// leave has the primary asked. The caller holds the mutex.
+func (r *Records) leave(ctx context.Context, why error) {
 	r.caught = time.Time{}
 	if !r.said && !errors.Is(context.Cause(ctx), context.Canceled) {
 		r.said = true
-		r.opt.Logger.Warn("gateway: store_read is away; pages are read at the primary until it is back", "error", err)
+		r.opt.Logger.Warn("gateway: store_read is away; pages are read at the primary until it is back", "error", why)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/pgstandby"
 	"github.com/hookonce/hookonce/internal/tally"
 )
 
@@ -167,12 +168,15 @@ func TestWhatIsRemembered(t *testing.T) {
 	for name, away := range map[string]error{"behind": nil, "away": errors.New("connection refused")} {
 		w := newWorld(t)
 		w.away(away)
-		w.lag(farthest + time.Minute)
-		if n := len(w.records.written); n > int(farthest/time.Second)+1 {
-			t.Errorf("%s: %d marks are remembered after %v", name, n, farthest+time.Minute)
+		w.lag(Farthest + time.Minute)
+		if n := len(w.records.written); n > int(Farthest/time.Second)+1 {
+			t.Errorf("%s: %d marks are remembered after %v", name, n, Farthest+time.Minute)
 		}
 		if _, asked := w.records.AsOf(); asked {
-			t.Errorf("%s: a copy is asked that is more than %v behind", name, farthest)
+			t.Errorf("%s: a copy is asked that is more than %v behind", name, Farthest)
+		}
+		if n := strings.Count(w.log.String(), "away"); n != 1 {
+			t.Errorf("%s: the log says %d times that the copy is away, want 1:\n%s", name, n, w.log.String())
 		}
 		w.away(nil)
 		w.sync()
@@ -182,12 +186,78 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
+// After the primary went back in time, or a standby took over that had less of the log, one that has more is no copy, and does not
+// become one when the primary has written as much. One that follows is asked again as soon as it has what is new, and nothing
+// is said of it.
+func TestTheLogWentAnotherWay(t *testing.T) {
+	type state struct {
+		primary pgstandby.Written
+		copy    pgstandby.Replayed
+	}
+	at := func(timeline uint32, lsn uint64) pgstandby.Written {
+		return pgstandby.Written{Timeline: timeline, LSN: lsn, Since: lsn - 1}
+	}
+	has := func(lsn uint64, timeline uint32, when uint64) pgstandby.Replayed {
+		return pgstandby.Replayed{LSN: lsn, Timeline: timeline, At: when}
+	}
+	for name, c := range map[string]struct {
+		then []state // in each second after 100 was written and replayed on timeline 1
+		ask  []bool  // whether the copy is asked then
+		away int     // how often the log says that the copy is away
+	}{
+		"the primary went back":            {[]state{{at(1, 60), has(100, 1, 90)}}, []bool{false}, 1},
+		"and comes to where the copy is":   {[]state{{at(1, 99), has(100, 1, 90)}, {at(1, 105), has(100, 1, 90)}, {at(1, 110), has(100, 1, 90)}}, []bool{false, false, false}, 1},
+		"to a timeline of its own":         {[]state{{at(2, 60), has(100, 1, 50)}, {at(2, 105), has(100, 1, 50)}}, []bool{false, false}, 1},
+		"as it was seen too late":          {[]state{{at(2, 105), has(100, 1, 50)}, {at(2, 106), has(100, 1, 50)}}, []bool{false, false}, 0},
+		"and the copy follows the former":  {[]state{{at(2, 60), has(50, 1, 50)}, {at(2, 90), has(85, 1, 85)}}, []bool{false, false}, 1},
+		"the copy follows another":         {[]state{{at(1, 110), has(105, 2, 101)}}, []bool{false}, 1},
+		"the copy is rebuilt":              {[]state{{at(1, 60), has(100, 1, 90)}, {at(1, 70), has(70, 1, 65)}}, []bool{false, true}, 1},
+		"the copy follows":                 {[]state{{at(2, 110), has(100, 1, 100)}, {at(2, 120), has(120, 1, 100)}, {at(2, 130), has(130, 2, 125)}}, []bool{false, true, true}, 0},
+		"the copy had not all":             {[]state{{at(1, 110), has(105, 1, 90)}, {at(2, 120), has(105, 1, 105)}, {at(2, 130), has(125, 2, 121)}}, []bool{true, false, true}, 0},
+		"the copy is another database":     {[]state{{at(1, 110), pgstandby.Replayed{Database: "other", LSN: 105, Timeline: 1}}}, []bool{false}, 1},
+		"the copy was promoted":            {[]state{{at(2, 110), has(110, 2, 110)}}, []bool{true}, 0},
+		"the copy is a former primary":     {[]state{{at(2, 110), has(115, 1, 115)}}, []bool{false}, 1},
+		"a standby that had more promoted": {[]state{{at(2, 200), has(100, 1, 90)}, {at(2, 210), has(210, 2, 190)}}, []bool{false, true}, 0},
+	} {
+		w := newWorld(t)
+		for i, now := range c.then {
+			w.clock += time.Second
+			w.written, w.copy.replayed = now.primary, now.copy
+			w.records.look(t.Context())
+			if _, asked := w.records.AsOf(); asked != c.ask[i] {
+				t.Errorf("%s: after %d s the copy is asked: %v, want %v", name, i+1, asked, c.ask[i])
+			}
+		}
+		if n := strings.Count(w.log.String(), "away"); n != c.away {
+			t.Errorf("%s: the log says %d times that the copy is away, want %d:\n%s", name, n, c.away, w.log.String())
+		}
+	}
+}
+
+// A copy may have got what the primary wrote after it was asked.
+func TestThePrimaryWritesMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.clock += time.Second
+	w.copy.replayed.LSN = 150
+	w.copy.seen = func() { w.written.LSN = 160 }
+	w.records.look(t.Context())
+	if moment, asked := w.records.AsOf(); !asked || !moment.Equal(w.now()) || w.log.String() != "" {
+		t.Errorf("as of %v (asked: %v), and the log says %q", moment, asked, w.log.String())
+	}
+	w.clock += time.Second
+	w.copy.replayed.LSN, w.copy.seen = 200, func() { w.failing = errors.New("connection refused") }
+	w.records.look(t.Context())
+	if _, asked := w.records.AsOf(); !asked || w.log.String() != "" {
+		t.Errorf("the primary is away, and the copy is asked: %v, and the log says %q", asked, w.log.String())
+	}
+}
+
 // The look at the copy repeats by itself, and ends with Close.
 func TestLooksRepeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{copy: &source{replayed: 1}}
+		w := &world{copy: &source{replayed: pgstandby.Replayed{LSN: 1}}}
 		w.copy.world = w
-		r := New(Options{Written: func(context.Context) (uint64, error) { return 1, nil }, Copy: w.copy, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		r := New(Options{Written: func(context.Context) (pgstandby.Written, error) { return pgstandby.Written{LSN: 1}, nil }, Copy: w.copy, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 		time.Sleep(10 * interval)
 		synctest.Wait()
 		if moment, asked := r.AsOf(); !asked || time.Since(moment) > interval {
@@ -206,7 +276,7 @@ type world struct {
 	log     *lines
 	asked   []string
 	clock   time.Duration
-	written uint64
+	written pgstandby.Written
 	failing error
 }
 
@@ -223,10 +293,10 @@ func (l *lines) Write(p []byte) (int, error) {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{log: new(lines), written: 100}
-	w.copy = &source{world: w, name: "copy", replayed: 100}
+	w := &world{log: new(lines), written: pgstandby.Written{Timeline: 1, LSN: 100, Since: 1}}
+	w.copy = &source{world: w, name: "copy", replayed: pgstandby.Replayed{LSN: 100, Timeline: 1}}
 	w.records = &Records{Store: primary{source: &source{world: w, name: "primary"}}, opt: Options{
-		Written: func(context.Context) (uint64, error) { return w.written, w.failing },
+		Written: func(context.Context) (pgstandby.Written, error) { return w.written, w.failing },
 		Copy:    w.copy, Now: w.now, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 	}}
 	w.records.look(t.Context())
@@ -238,8 +308,8 @@ func (w *world) now() time.Time { return time.Unix(1_800_000_000, 0).Add(w.clock
 // sync has the copy come to where the primary is.
 func (w *world) sync() {
 	w.clock += time.Second
-	w.written++
-	w.copy.replayed = w.written
+	w.written.LSN++
+	w.copy.replayed.LSN = w.written.LSN
 	w.records.look(context.Background())
 }
 
@@ -247,7 +317,7 @@ func (w *world) sync() {
 func (w *world) lag(d time.Duration) {
 	for range d / time.Second {
 		w.clock += time.Second
-		w.written++
+		w.written.LSN++
 		w.records.look(context.Background())
 	}
 }
@@ -263,7 +333,8 @@ func (w *world) away(err error) {
 type source struct {
 	*world
 	name     string
-	replayed uint64
+	replayed pgstandby.Replayed
+	seen     func() // runs when it is asked how far it is
 	err      error
 	away     error
 }
@@ -273,7 +344,12 @@ func (s *source) note() error {
 	return s.err
 }
 
-func (s *source) Replayed(context.Context) (uint64, error) { return s.replayed, s.away }
+func (s *source) Replayed(context.Context) (pgstandby.Replayed, error) {
+	if s.seen != nil {
+		s.seen()
+	}
+	return s.replayed, s.away
+}
 
 func (s *source) List(context.Context, journal.Filter, int64, int) (journal.Page, error) {
 	return journal.Page{}, s.note()
