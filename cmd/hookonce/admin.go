@@ -44,7 +44,12 @@ type adminClient struct {
 	http  *http.Client
 	// command is what asks, for whom a field that the gateway refuses is a flag. Nil: it has none.
 	command *cobra.Command
+	// aged is told that an answer is old, once. Nil: nobody is.
+	aged io.Writer
 }
+
+// old is the age from which somebody is told of it. A standby that follows is a second or two behind.
+const old = 5 * time.Second
 
 // requestTimeout is longer than the gateway works on any request.
 const requestTimeout = 40 * time.Second
@@ -61,7 +66,7 @@ func (f *adminFlags) client(w *env, c *cobra.Command) (*adminClient, error) {
 		return nil, &usageError{c.CommandPath(), fmt.Errorf("--token: %w", err)}
 	}
 	client := newAdminClient(address, token)
-	client.command = c
+	client.command, client.aged = c, w.err
 	return client, nil
 }
 
@@ -150,7 +155,21 @@ func (a *adminClient) call(ctx context.Context, method, path string, body, out a
 	if err := json.Unmarshal(text, out); err != nil {
 		return fmt.Errorf("this is not the answer of a gateway of this version: %w", err)
 	}
+	a.tellAge(res.Header)
 	return nil
+}
+
+// tellAge says of an answer that was read at a standby how old it is, by the clock of the gateway that names the moment.
+func (a *adminClient) tellAge(h http.Header) {
+	moment := api.AsOf(h)
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	if age := now.Sub(moment); a.aged != nil && !moment.IsZero() && age >= old {
+		fmt.Fprintf(a.aged, "as of %s (%v ago), read at a standby: what came since is missing\n", clock(moment), age.Round(time.Second))
+		a.aged = nil
+	}
 }
 
 func (a *adminClient) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {

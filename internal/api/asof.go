@@ -10,6 +10,12 @@ import (
 // AsOfHeader says in an answer that it was read from a standby (store_read), and up to which moment it is complete.
 const AsOfHeader = "Hookonce-As-Of"
 
+// AsOf returns the moment that the header of an answer names. Zero: it was read where it is written.
+func AsOf(h http.Header) time.Time {
+	moment, _ := time.Parse(time.RFC3339Nano, h.Get(AsOfHeader)) // zero of what is none
+	return moment
+}
+
 // dated has nothing decided by what a standby says, and answers that were read there say how old they are.
 func dated(changed func(), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

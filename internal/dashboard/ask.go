@@ -71,7 +71,7 @@ func (d *dashboard) ask(ctx context.Context, method, path string, in, out any) e
 	r.Header.Set("Content-Type", "application/json")
 	a := answer{header: http.Header{}, status: http.StatusOK}
 	d.opt.API.ServeHTTP(&a, r)
-	noteAsOf(ctx, a.header.Get(api.AsOfHeader))
+	noteAsOf(ctx, api.AsOf(a.header))
 	if a.status != http.StatusOK {
 		why := refusal(a.status, http.StatusText(a.status))
 		why.Again = a.header.Get("Retry-After") != ""
@@ -91,10 +91,9 @@ type asOf struct{ moment time.Time }
 type asOfKey struct{}
 
 // noteAsOf notes the moment that an answer of the API names.
-func noteAsOf(ctx context.Context, named string) {
+func noteAsOf(ctx context.Context, moment time.Time) {
 	a, _ := ctx.Value(asOfKey{}).(*asOf)
-	moment, err := time.Parse(time.RFC3339Nano, named)
-	if a == nil || err != nil {
+	if a == nil || moment.IsZero() {
 		return
 	}
 	if a.moment.IsZero() || moment.Before(a.moment) {
