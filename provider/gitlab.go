@@ -87,7 +87,7 @@ func gitlabReconcile() *spec.Reconcile {
 			Page:       &spec.Page{Kind: spec.PageNumber, Param: "page", Size: 20},
 			Sort:       spec.Newest,
 			ID:         "$.id",
-			Time:       &spec.ListedTime{In: "$.created_at"}, // older versions do not say
+			Time:       &spec.ListedTime{In: "$.created_at"}, // older versions do not say, see Notes
 			Delivered:  &spec.Condition{In: "$.response_status", Is: []string{"2*"}},
 			Deliveries: true,
 			Event: &spec.Recorded{
@@ -107,6 +107,7 @@ func gitlabReconcile() *spec.Reconcile {
 		Notes: []string{
 			"the list is there since version 17.3, sending again since 17.4; it is refused if the webhook's URL has changed since",
 			"sending again is the better way: a listed body lacks addresses of mail, and a large one is not recorded at all",
+			"older versions do not list when an event was delivered (created_at): of one that has no time of its own nobody knows whether it is from before the range, so the gateway does nothing about it by itself; update GitLab, or compare by hand",
 		},
 	}
 }

@@ -130,7 +130,7 @@ func (w *world) check(r *reconcile.Report, err error) error {
 			w.Errorf("the token is told: %s, %v, %s", text, err, w.log.String())
 		}
 	}
-	if err == nil && r.Listed != r.Known+r.Missing+r.Young+r.Forgotten+r.Other+r.Unkeyed {
+	if err == nil && r.Listed != r.Known+r.Missing+r.Young+r.Forgotten+r.Undated+r.Other+r.Unkeyed {
 		w.Errorf("the sums are wrong: %s", text)
 	}
 	if w.ledger.most > reconcile.MaxKeys {

@@ -72,9 +72,11 @@ type Options struct {
 	// knows. At most [MaxKeys] keys.
 	Refused func(ctx context.Context, keys []string) (map[string]string, error)
 	// Hold is asked before anything is done about missing events, at most [MaxKeys] at a time. It says why nothing is to be done about
-	// some of them, by their keys: they are [Held]. Its error ends the doing: nothing is sent again or stored from then on. Nil: nothing
-	// holds it up.
+	// some of them, by their keys: they are [Held], and so is what is undated (see [Report]). Its error ends the doing: nothing is sent
+	// again or stored from then on. Nil: nothing holds it up.
 	Hold func(ctx context.Context, missing []Missing) (why map[string]string, err error)
+	// OnlyDated has what is undated be no more than counted: where nobody looks at what is missing before something is done.
+	OnlyDated bool
 	// Redeliver has missing events sent again by the sender.
 	Redeliver bool
 	// Ingest stores a missing event as one that was listed, and reports whether it did: false if its key is on record by now.
@@ -193,7 +195,7 @@ const (
 	Failed Outcome = "failed"
 )
 
-// Report is what a run found. Each listed event is counted in exactly one of Known, Missing, Young, Forgotten,
+// Report is what a run found. Each listed event is counted in exactly one of Known, Missing, Young, Forgotten, Undated,
 // Other and Unkeyed.
 type Report struct {
 	Source   string `json:"source"`
@@ -236,6 +238,9 @@ type Report struct {
 	Young int `json:"young,omitempty"`
 	// Forgotten are not on record, and so old that they may have been: see [Options.Remembered].
 	Forgotten int `json:"forgotten,omitempty"`
+	// Undated are not on record, or not delivered, and the list does not say when they were made, so that they may be from before
+	// Since: see [Options.OnlyDated]. Without that they are Missing, or Unkeyed, as others are.
+	Undated int `json:"undated,omitempty"`
 	// Other are of types that are not wanted.
 	Other int `json:"other,omitempty"`
 	// Unkeyed have no key, so that nobody can say whether they arrived.

@@ -46,6 +46,7 @@ func Run(ctx context.Context, opts Options) (*Report, error) {
 		return nil, err
 	}
 	r := &run{opts: &opts, began: began, client: c, lister: newLister(c, &opts), pending: map[string]*pending{}, decided: map[sum]struct{}{}, again: map[string]error{}}
+	r.ranged = c.ranged()
 	r.report = &Report{Source: opts.Source, Provider: opts.Provider.Name(), Until: opts.Until, Window: c.spec.Window, Events: []Missing{}}
 	r.report.Since, r.report.Cut = r.lister.Since()
 	if opts.Until.Before(r.report.Since) {
@@ -96,6 +97,7 @@ type run struct {
 	began   time.Time           // by our clock
 	done    int
 	todo    int
+	ranged  bool // the sender alone keeps the list to the range: it is asked for that, and says no times
 }
 
 // pending is an event that was not on record at the first look.
@@ -133,6 +135,16 @@ func (r *run) run(ctx context.Context) error {
 	}
 	return failed
 }
+
+// ranged reports whether a list keeps to a range that nobody else could hold it to, because it has no times.
+func (c *client) ranged() bool {
+	l := c.spec.List
+	return l.Time == nil && len(c.opts.Provider.Spec().Event.Time) == 0 && slices.Contains(slices.Concat(l.Path.Names(), l.Body.Names()), "since")
+}
+
+// undated reports whether nobody knows when an event was made, so that it may be from before the range, and have been done by somebody
+// else.
+func (r *run) undated(m *Missing) bool { return m.Time.IsZero() && !r.ranged }
 
 // tooYoung reports whether an event may be under way, and remembers the oldest of those.
 func (r *run) tooYoung(p *pending) bool {
@@ -181,13 +193,13 @@ func (r *run) page(ctx context.Context, page Page) error {
 	for i := range page.Entries {
 		e := &page.Entries[i]
 		r.read = e.Time
-		if !r.inRange(e.Time) {
-			continue
-		}
-		if len(e.Events) == 0 {
+		if len(e.Events) == 0 && r.inRange(e.Time) {
 			r.unkeyed(e, hookonce.Event{})
 		}
 		for _, event := range e.Events {
+			if !r.inRange(timeOf(e, event)) {
+				continue
+			}
 			if p := r.take(e, event); p != nil {
 				fresh = append(fresh, p)
 			}
@@ -208,7 +220,15 @@ func (r *run) page(ctx context.Context, page Page) error {
 	return nil
 }
 
-// inRange reports whether an entry is in the range. Its time may be cut off at the second. One without a time is.
+// timeOf is when an event was made, as far as the list says: when its entry was, or else what it says itself.
+func timeOf(e *Entry, event hookonce.Event) time.Time {
+	if e.Time.IsZero() {
+		return event.Time
+	}
+	return e.Time
+}
+
+// inRange reports whether a time is in the range. It may be cut off at the second. What is undated is looked up as well.
 func (r *run) inRange(at time.Time) bool {
 	return at.IsZero() || !at.Before(r.report.Since.Truncate(time.Second)) && !at.After(r.report.Until)
 }
@@ -262,13 +282,9 @@ func (r *run) keep(p *pending, e *Entry, event hookonce.Event) {
 
 // missingOf says what an entry has of an event, in texts of their own: a part of a body would keep all of it in memory.
 func missingOf(e *Entry, event hookonce.Event) Missing {
-	at := e.Time
-	if at.IsZero() {
-		at = event.Time
-	}
 	return Missing{
 		Key: strings.Clone(event.Key), Type: strings.Clone(event.Type), Resource: strings.Clone(event.Resource), Tenant: strings.Clone(event.Tenant),
-		Time: at, Entry: e.ID, Delivery: e.Delivery,
+		Time: timeOf(e, event), Entry: e.ID, Delivery: e.Delivery,
 	}
 }
 
@@ -279,9 +295,14 @@ func (r *run) unkeyed(e *Entry, event hookonce.Event) {
 		r.report.Other++
 		return
 	}
+	p := &pending{missing: missingOf(e, event), again: e.Again}
+	if e.Delivery == Undelivered && r.opts.OnlyDated && r.undated(&p.missing) {
+		r.report.Undated++
+		return
+	}
 	r.report.Unkeyed++
 	if e.Delivery == Undelivered && len(r.lost) < MaxMissing {
-		r.lost = append(r.lost, &pending{missing: missingOf(e, event), again: e.Again})
+		r.lost = append(r.lost, p)
 	}
 }
 
@@ -357,6 +378,9 @@ func (r *run) undelivered(ctx context.Context) {
 			continue
 		}
 		if r.opts.Redeliver {
+			if r.opts.Hold != nil && r.undated(&p.missing) {
+				p.missing.Outcome, p.missing.Why = Held, whyUndated
+			}
 			r.todo++
 			r.act(ctx, p)
 		}
@@ -380,6 +404,8 @@ func (r *run) secondLook(ctx context.Context, some []*pending) error {
 			r.report.Young++
 		case r.forgotten(p):
 			r.report.Forgotten++
+		case r.opts.OnlyDated && r.undated(&p.missing):
+			r.report.Undated++
 		default:
 			missing = append(missing, p)
 			continue
@@ -423,8 +449,19 @@ func (r *run) hold(ctx context.Context, missing []*pending, refused map[string]s
 		all[i].Refused = refused[p.missing.Key]
 	}
 	held, r.stopped = r.opts.Hold(ctx, all)
+	for i := range all {
+		if _, is := held[all[i].Key]; !is && r.undated(&all[i]) {
+			if held == nil {
+				held = map[string]string{}
+			}
+			held[all[i].Key] = whyUndated
+		}
+	}
 	return held
 }
+
+// whyUndated is why nothing is done about what is undated.
+const whyUndated = "nobody knows when it was made"
 
 // refusals asks why what is missing was refused.
 func (r *run) refusals(ctx context.Context, missing []*pending) (map[string]string, error) {

@@ -344,6 +344,50 @@ func TestUnkeyed(t *testing.T) {
 	})
 }
 
+// TestUndated: what says no time, in a list that has times, may be from before the range: it is held where something is asked before
+// anything is done, and no more than counted where nobody looks. Its own time counts where its entry has none, and a list without any
+// times is kept to the range by its sender alone.
+func TestUndated(t *testing.T) {
+	asked := func(o *reconcile.Options) {
+		o.Hold = func(context.Context, []reconcile.Missing) (map[string]string, error) { return nil, nil }
+	}
+	alone := func(o *reconcile.Options) { asked(o); o.OnlyDated = true }
+	timeless := func(s *spec.Spec) { s.Reconcile.List.Time, s.Event.Time = nil, nil }
+	for name, c := range map[string]struct {
+		opts   func(*reconcile.Options)
+		spec   func(*spec.Spec)
+		resent []string
+		counts string // held, undated
+	}{
+		"nobody is asked":    {func(*reconcile.Options) {}, nil, []string{"none", "new", "unkeyed-none", "unkeyed"}, "0 0"},
+		"somebody is asked":  {asked, nil, []string{"new", "unkeyed"}, "2 0"},
+		"nobody looks":       {alone, nil, []string{"new", "unkeyed"}, "0 2"},
+		"only a range":       {alone, timeless, []string{"new", "none", "old", "unkeyed", "unkeyed-none"}, "0 0"},
+		"no range, no times": {alone, func(s *spec.Spec) { timeless(s); s.Reconcile.List.Path = "/events" }, nil, "0 5"},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			page := fmt.Sprintf(`{"data": [{"id": "unkeyed", "at": "AT", "event": {}}, {"id": "unkeyed-none", "event": {}}, {"id": "old", "event": {"id": "old", "made": %q}},
+				{"id": "none", "event": {"id": "none"}}, {"id": "new", "event": {"id": "new", "made": "AT"}}]}`, time.Now().Add(-72*time.Hour).Format(time.RFC3339))
+			w := newWorld(t, &reconciletest.Server{Intercept: listOf(page)}, func(s *spec.Spec) {
+				s.Event.Time = []spec.Moment{{In: "json:$.made", Unit: spec.RFC3339}}
+				if c.spec != nil {
+					c.spec(s)
+				}
+			})
+			w.opts.Redeliver = true
+			c.opts(&w.opts)
+			r := w.mustRun()
+			got := w.server.Resent()
+			if name == "only a range" { // nothing tells their order
+				slices.Sort(got)
+			}
+			if diff := cmp.Diff(c.resent, got); diff != "" || fmt.Sprint(r.Held, r.Undated) != c.counts {
+				t.Errorf("%s %+v", diff, r)
+			}
+		})
+	}
+}
+
 // TestWindow: what lies before the sender's window is told, and not asked for.
 func TestWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

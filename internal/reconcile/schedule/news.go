@@ -17,8 +17,9 @@ type News struct {
 	// Report is all that the run found.
 	Report *reconcile.Report
 
-	events []reconcile.Missing
-	tried  told
+	events  []reconcile.Missing
+	tried   told
+	undated bool // more of them than before
 }
 
 // Recovered counts what was stored, and what the sender was asked to send again.
@@ -142,6 +143,9 @@ func (s *Schedule) news(src *Source, mark journal.Mark, r *reconcile.Report, err
 				now[id] = was
 			}
 		}
+	}
+	if found.undated = r.Undated > s.undated[src.Name]; found.undated || err == nil {
+		s.undated[src.Name] = r.Undated
 	}
 	s.told[src.Name], found.tried = now, now
 	return found

@@ -263,3 +263,51 @@ func TestPassedOverIsOnRecordBefore(t *testing.T) {
 		w.passedOver(1, Observed, time.Now().Add(-time.Hour))
 	})
 }
+
+// What a list does not say the time of may be from before the source is compared: nothing is done about it, it is not told as missing,
+// and the log says so once. What is on record is no matter.
+func TestUndated(t *testing.T) {
+	for name, action := range map[string]func(w *world, s *Source){
+		"report":    func(*world, *Source) {},
+		"ingest":    func(w *world, s *Source) { s.Ingest = w.ingest },
+		"redeliver": func(_ *world, s *Source) { s.Redeliver = true },
+	} {
+		for _, from := range []string{"begin", "observed"} {
+			t.Run(name+"/"+from, func(t *testing.T) {
+				bubble(t, func(w *world) {
+					w.server.Timeless, w.server.Unfiltered = true, true
+					w.remembers(7 * 24 * time.Hour)
+					w.change(func(s *Source) { action(w, s) })
+					if from == "observed" {
+						w.begun()
+						w.observe(true)
+					}
+					w.make("evt_past_1")
+					w.pass(2 * time.Hour)
+					w.make("evt_past_2")
+					if w.observe(false); from == "begin" {
+						w.start()
+					}
+					w.pass(time.Hour)
+					w.make("evt_here")
+					w.arrive("evt_here")
+					w.pass(time.Hour)
+					if w.has("evt_past_1") || w.has("evt_past_2") || len(w.server.Resent()) > 0 {
+						t.Errorf("stored is %v, and sent again %q", w.known, w.server.Resent())
+					}
+					if len(w.found) > 0 {
+						t.Errorf("it tells of %+v", w.found)
+					}
+					w.missing(0)
+					w.says(1, "does not say when they were made")
+					w.make("evt_lost")
+					w.pass(time.Hour)
+					w.says(2, "does not say when they were made")
+					if m := w.mark(); m.Last.Error != "" || time.Since(m.Through) > lag+2*every {
+						t.Errorf("the mark is %+v", m)
+					}
+				})
+			})
+		}
+	}
+}

@@ -90,7 +90,7 @@ func (s *Schedule) run(ctx context.Context, src Source, mark journal.Mark, since
 	holding.Go(func() { hold(run, stop, s.opt.Store, s.opt.Now, src.Name, mark.Token) })
 	report, err := reconcile.Run(run, reconcile.Options{
 		Source: src.Name, Provider: src.Provider, With: src.With, Token: src.Token, Types: src.Types,
-		Ledger: s.opt.Ledger, Since: since, Remembered: src.Remembered, Lag: cmp.Or(src.Lag, -1), Refused: src.Refused, Hold: src.Hold,
+		Ledger: s.opt.Ledger, Since: since, Remembered: src.Remembered, Lag: cmp.Or(src.Lag, -1), Refused: src.Refused, Hold: src.Hold, OnlyDated: true,
 		Redeliver: src.Redeliver, Ingest: src.Ingest, Now: s.opt.Now, Transport: s.opt.Transport, Log: s.opt.Logger,
 	})
 	lost := context.Cause(run)
@@ -361,6 +361,10 @@ func (s *Schedule) tell(ctx context.Context, src *Source, found News, err error)
 		if s.opt.Found != nil {
 			s.opt.Found(context.WithoutCancel(ctx), src.Name, found)
 		}
+	}
+	if found.undated {
+		log.Warn("reconcile: events are not on record, and the sender's list does not say when they were made, so that they may be from before it is compared: nothing is done about them; hookonce reconcile lists them",
+			"source", src.Name, "count", found.Report.Undated)
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), errAnew):

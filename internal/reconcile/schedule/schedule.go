@@ -120,12 +120,13 @@ type Schedule struct {
 	holder  string
 	metrics *metrics
 
-	mu    sync.Mutex
-	next  map[string]time.Time // when a source is looked at again, by the process's own clock: nobody sets that
-	busy  map[string]job
-	told  map[string]told         // by source
-	kept  map[string]journal.Mark // of sources that are observed, as this process took them last
-	ended bool                    // kept was given back, and nothing is kept any more
+	mu      sync.Mutex
+	next    map[string]time.Time // when a source is looked at again, by the process's own clock: nobody sets that
+	busy    map[string]job
+	told    map[string]told         // by source
+	undated map[string]int          // that were told of, by source
+	kept    map[string]journal.Mark // of sources that are observed, as this process took them last
+	ended   bool                    // kept was given back, and nothing is kept any more
 }
 
 // job is a run that is under way.
@@ -136,7 +137,7 @@ type job struct {
 
 // New returns a schedule that has not begun.
 func New(o Options) *Schedule {
-	return &Schedule{opt: o, holder: rand.Text(), metrics: newMetrics(o.Registerer), next: map[string]time.Time{}, busy: map[string]job{}, told: map[string]told{}, kept: map[string]journal.Mark{}}
+	return &Schedule{opt: o, holder: rand.Text(), metrics: newMetrics(o.Registerer), next: map[string]time.Time{}, busy: map[string]job{}, told: map[string]told{}, undated: map[string]int{}, kept: map[string]journal.Mark{}}
 }
 
 // Run compares until ctx ends, and returns when nothing is under way any more.
