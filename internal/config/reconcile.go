@@ -122,6 +122,8 @@ func checkAction(r *settings.Report, s *Source, known spec.Spec) {
 		r.Fault(at, "reconcile.action: %s has no API that sends an event again; write ingest or report", known.Title)
 	case action == Ingest && (list.List.Event == nil || list.List.Event.Body == "" && list.Detail == nil):
 		r.Fault(at, "reconcile.action: the list of %s does not have the events themselves; write redeliver or report", known.Title)
+	case action != Report && s.Reconcile.Every > 0 && s.OnStoreDown == Open: // what one gateway did so is on no record that others could ask
+		r.Fault(at, "reconcile.action: what a gateway delivers past the store (on_store_down: open) another one takes for lost, as long as it is not recorded, and %s would have it delivered again; write action: report, or on_store_down: closed", action)
 	case action != Report && s.Reconcile.Every == 0 && s.has("reconcile.action"):
 		r.Warn(at, "reconcile.action: it is for what the gateway does by itself; write every: as well, or remove it")
 	}
