@@ -73,7 +73,7 @@ func (o *claimsOf) run(w *env, c *cobra.Command, ask *gateway.Comparison, asJSON
 	opts.Ledger, opts.Log = claims{store}, newLogger(w, cfg, cfg.LogLevel)
 	if !ask.Really {
 		opts.Hold = func(ctx context.Context, missing []reconcile.Missing) (map[string]string, error) {
-			return nil, claims{store}.renamed(ctx, ask.Source, missing)
+			return claims{store}.underOthers(ctx, ask.Source, missing)
 		}
 	}
 	return tellReconciled(ctx, w, ask.Since, asJSON, func(show func(reconcile.Progress)) (*reconcile.Report, error) {
@@ -151,31 +151,35 @@ func (c claims) Known(ctx context.Context, source string, keys []string) (map[st
 	return known, nil
 }
 
-// renamed refuses to have sent again what is claimed under another source, that had it when this one had nothing yet: it is likely to be
-// the same source under its old name, and the effect would happen again.
-func (c claims) renamed(ctx context.Context, source string, missing []reconcile.Missing) error {
+// underOthers says why nothing is to be sent again that is claimed under another source: under the name that this one has had, or has had
+// in between, so that the effect would happen again. It refuses all where the other had it when this one had nothing yet: that is
+// likely to be the same source under its old name.
+func (c claims) underOthers(ctx context.Context, source string, missing []reconcile.Missing) (held map[string]string, err error) {
 	sources, err := c.store.Sources(ctx)
 	if err != nil {
-		return fmt.Errorf("looking for other sources: %w", err)
+		return nil, fmt.Errorf("looking for other sources: %w", err)
 	}
 	keys := make([]string, len(missing))
 	for i := range missing {
 		keys[i] = missing[i].Key
 	}
 	if len(sources) == hookonce.MaxSources {
-		return fmt.Errorf("%w: there are more sources than the %d that can be looked through for them; choose --since after the first event of %s, or else say --really", gateway.ErrRenamed, hookonce.MaxSources, source)
+		return nil, fmt.Errorf("%w: there are more sources than the %d that can be looked through for them; choose --since after the first event of %s, or else say --really", gateway.ErrRenamed, hookonce.MaxSources, source)
 	}
+	held = map[string]string{}
 	for _, other := range sources {
 		if other == source || strings.HasPrefix(other, "once:") {
 			continue
 		}
 		found, err := c.store.FindClaims(ctx, other, keys)
 		if err != nil {
-			return fmt.Errorf("looking for them under %s: %w", other, err)
+			return held, fmt.Errorf("looking for them under %s: %w", other, err)
 		}
 		var last time.Time
 		for j := range found {
-			if at := found[j].FirstSeen; at.After(last) {
+			at := found[j].FirstSeen
+			held[found[j].Key] = fmt.Sprintf("claimed under %s, first at %s", other, at.UTC().Format(time.RFC3339))
+			if at.After(last) {
 				last = at
 			}
 		}
@@ -185,12 +189,12 @@ func (c claims) renamed(ctx context.Context, source string, missing []reconcile.
 		all := []hookonce.State{hookonce.StateDone, hookonce.StateFailed, hookonce.StateDead, hookonce.StateProcessing}
 		before, err := c.store.ListClaims(ctx, hookonce.ClaimQuery{Source: source, States: all, Until: last, Limit: 1})
 		if err != nil {
-			return err
+			return held, err
 		}
 		if len(before) == 0 {
-			return fmt.Errorf("%w: %d of %d events that are missing at %s are claimed under %s, the last of them first at %s, and %s has no claim from before; if it is the same source under a new name, choose --since after that; else say --really",
+			return held, fmt.Errorf("%w: %d of %d events that are missing at %s are claimed under %s, the last of them first at %s, and %s has no claim from before; if it is the same source under a new name, choose --since after that; else say --really",
 				gateway.ErrRenamed, len(found), len(missing), source, other, last.UTC().Format(time.RFC3339), source)
 		}
 	}
-	return nil
+	return held, nil
 }

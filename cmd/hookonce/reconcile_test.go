@@ -63,9 +63,61 @@ func (crowded) FindClaims(context.Context, string, []string) ([]hookonce.Claim, 
 func TestTooManySourcesToLookThrough(t *testing.T) {
 	missing := []reconcile.Missing{{Key: "evt_1"}}
 	for n, want := range map[int]error{hookonce.MaxSources - 1: nil, hookonce.MaxSources: gateway.ErrRenamed} {
-		err := claims{crowded{sources: n}}.renamed(t.Context(), "billing", missing)
+		_, err := claims{crowded{sources: n}}.underOthers(t.Context(), "billing", missing)
 		if !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "--really") {
 			t.Errorf("with %d sources: %v, want %v", n, err, want)
 		}
+	}
+}
+
+// renamed is a store whose source billing has had the name old in between.
+type renamed struct {
+	hookonce.Inspector
+	first time.Time // claim of billing
+	old   hookonce.Claim
+}
+
+func (renamed) Sources(context.Context) ([]string, error) {
+	return []string{"billing", "old", "once:x"}, nil
+}
+
+func (r renamed) FindClaims(_ context.Context, source string, _ []string) ([]hookonce.Claim, error) {
+	if source == "old" {
+		return []hookonce.Claim{r.old}, nil
+	}
+	return nil, nil
+}
+
+func (r renamed) ListClaims(_ context.Context, q hookonce.ClaimQuery) ([]hookonce.Claim, error) {
+	if q.Until.Before(r.first) {
+		return nil, nil
+	}
+	return make([]hookonce.Claim, 1), nil
+}
+
+// What is claimed under a name that the source has had in between is held, and nothing else is; where the source had nothing yet, all is
+// refused.
+func TestClaimedUnderAnotherName(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	missing := []reconcile.Missing{{Key: "evt_1"}, {Key: "evt_2"}}
+	for name, c := range map[string]struct {
+		first time.Time
+		want  error
+	}{"in between": {at.Add(-time.Hour), nil}, "before": {at.Add(time.Hour), gateway.ErrRenamed}} {
+		store := renamed{first: c.first, old: hookonce.Claim{Ref: hookonce.Ref{Source: "old", Key: "evt_1"}, FirstSeen: at}}
+		held, err := claims{store}.underOthers(t.Context(), "billing", missing)
+		if !errors.Is(err, c.want) || len(held) != 1 || held["evt_1"] != "claimed under old, first at 2026-11-21T12:00:00Z" {
+			t.Errorf("%s: held is %q, %v, want %v", name, held, err, c.want)
+		}
+	}
+}
+
+// The report says beside each event why nothing was done about it, and gives no other reason for all.
+func TestHeldForItsReason(t *testing.T) {
+	var out bytes.Buffer
+	events := []reconcile.Missing{{Key: "evt_1", Outcome: reconcile.Held, Why: "nobody knows when it was made"}}
+	printReconciled(&env{out: &out}, &reconcile.Report{Listed: 1, Missing: 1, Held: 1, Events: events}, false)
+	if !strings.Contains(out.String(), "held nobody knows when it was made") || strings.Contains(out.String(), "another source") {
+		t.Errorf("it says\n%s", &out)
 	}
 }
