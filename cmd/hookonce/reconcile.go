@@ -97,7 +97,7 @@ func newReconcileCommand(w *env) *cobra.Command {
 	f.StringVar(&until, "until", "", "and until this `time`; now if not set")
 	f.BoolVar(&ask.Redeliver, "redeliver", false, "have the sender send again what is missing")
 	f.BoolVar(&ask.Ingest, "ingest", false, "store what is missing as the list has it")
-	f.BoolVar(&ask.Really, "really", false, "do so although another source has the same events on record, or the source was observed when they were made")
+	f.BoolVar(&ask.Really, "really", false, "do so although another source has the same events on record, the source was observed when they were made, or nobody knows when that was")
 	f.StringArrayVar(&asked.addresses, "admin", nil, "`URL` of the admin listener of a gateway to ask what was refused, or to have compare with SQLite; repeatable; "+config.AdminURLVariable+" or the configuration's admin if not set")
 	f.BoolVar(&asJSON, "json", false, "write the report as JSON")
 	of.declare(f)
@@ -244,7 +244,7 @@ func printReconciled(w *env, r *reconcile.Report, brokenOff bool) {
 		{"stored", r.Stored, "were stored and are delivered"},
 		{"arrived", r.Arrived, "came by themselves meanwhile"},
 		{"elsewhere", r.Elsewhere, "belong to another cell: compare there"},
-		{"held", r.Held, "are on record under another source, and nothing was done about them"},
+		{"held", r.Held, "were left alone, for the reason beside each"},
 		{"failed", r.Failed, "could not be recovered"},
 	} {
 		if count.n > 0 || count.about == "" {
