@@ -24,7 +24,7 @@ func (r *run) act(ctx context.Context, p *pending) {
 		return
 	}
 	switch {
-	case p.missing.Outcome == Held:
+	case p.missing.Outcome != "": // it is held, or was asked for before
 	case r.opts.Redeliver:
 		r.stopped = r.redeliver(ctx, p)
 	default:

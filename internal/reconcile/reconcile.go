@@ -77,6 +77,9 @@ type Options struct {
 	Hold func(ctx context.Context, missing []Missing) (why map[string]string, err error)
 	// OnlyDated has what is undated be no more than counted: where nobody looks at what is missing before something is done.
 	OnlyDated bool
+	// Asked reports whether the sender was asked before for an event that has no key: whether it came since nobody knows, so it is
+	// [Redelivered], and not asked for again. Nil: no sender was.
+	Asked func(Missing) bool
 	// Redeliver has missing events sent again by the sender.
 	Redeliver bool
 	// Ingest stores a missing event as one that was listed, and reports whether it did: false if its key is on record by now.

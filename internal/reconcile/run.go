@@ -378,8 +378,11 @@ func (r *run) undelivered(ctx context.Context) {
 			continue
 		}
 		if r.opts.Redeliver {
-			if r.opts.Hold != nil && r.undated(&p.missing) {
-				p.missing.Outcome, p.missing.Why = Held, whyUndated
+			switch m := &p.missing; {
+			case r.opts.Hold != nil && r.undated(m):
+				m.Outcome, m.Why = Held, whyUndated
+			case r.opts.Asked != nil && m.Entry != "" && r.opts.Asked(*m):
+				m.Outcome = Redelivered
 			}
 			r.todo++
 			r.act(ctx, p)

@@ -41,6 +41,17 @@ func isOpen(o reconcile.Outcome) bool {
 	return o == reconcile.Failed || o == reconcile.Redelivered || o == reconcile.Elsewhere
 }
 
+// isPromised reports whether the sender said that it would send an event again that has no key: nobody can say more of it.
+func isPromised(m *reconcile.Missing) bool { return m.Key == "" && m.Outcome == reconcile.Redelivered }
+
+// asked returns what tells of which events of a source the sender was asked to send again, as far as this process remembers.
+func (s *Schedule) asked(source string) func(reconcile.Missing) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.told[source] // replaced after each run, and never changed
+	return func(m reconcile.Missing) bool { return before[idOf(&m)].outcome == reconcile.Redelivered }
+}
+
 // idOf tells an event from all others of its source.
 func idOf(m *reconcile.Missing) string {
 	if m.Key == "" {

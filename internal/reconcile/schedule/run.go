@@ -91,7 +91,7 @@ func (s *Schedule) run(ctx context.Context, src Source, mark journal.Mark, since
 	report, err := reconcile.Run(run, reconcile.Options{
 		Source: src.Name, Provider: src.Provider, With: src.With, Token: src.Token, Types: src.Types,
 		Ledger: s.opt.Ledger, Since: since, Remembered: src.Remembered, Lag: cmp.Or(src.Lag, -1), Refused: src.Refused, Hold: src.Hold, OnlyDated: true,
-		Redeliver: src.Redeliver, Ingest: src.Ingest, Now: s.opt.Now, Transport: s.opt.Transport, Log: s.opt.Logger,
+		Asked: s.asked(src.Name), Redeliver: src.Redeliver, Ingest: src.Ingest, Now: s.opt.Now, Transport: s.opt.Transport, Log: s.opt.Logger,
 	})
 	lost := context.Cause(run)
 	stop(nil)
@@ -271,7 +271,7 @@ func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
 		case m.Outcome == reconcile.Stored || m.Outcome == reconcile.Arrived || m.Outcome == reconcile.Elsewhere:
 			named++
 			continue
-		case m.Key == "" && m.Outcome == reconcile.Redelivered:
+		case isPromised(m):
 			asked++
 			continue
 		}
@@ -294,7 +294,7 @@ func finding(src *Source, r *reconcile.Report, now time.Time) *journal.Finding {
 }
 
 // settled is the time before which all was compared, and done what had to be: an event that could not be recovered, or that the
-// sender was asked for, is looked at again until it is on record or was tried for [insist], which is what givenUp tells. Processes
+// sender was asked for and that has a key, is looked at again until it is on record or was tried for [insist], which is what givenUp tells. Processes
 // that never live for so long do not keep a mark for ever: what is older than [oldest] counts as tried.
 func settled(r *reconcile.Report, givenUp func(id string) bool) time.Time {
 	through, last := r.Settled, r.Settled.Add(-oldest)
@@ -307,7 +307,7 @@ func settled(r *reconcile.Report, givenUp func(id string) bool) time.Time {
 		}
 	}
 	for m := range listed(r) {
-		if isOpen(m.Outcome) && !m.Time.IsZero() {
+		if isOpen(m.Outcome) && !isPromised(m) && !m.Time.IsZero() {
 			open(idOf(m), m.Time)
 		}
 	}

@@ -444,6 +444,42 @@ func TestRedeliveredUntilItComes(t *testing.T) {
 	})
 }
 
+// What has no key is asked for once, however long the sender says that it did not deliver it: nobody can see that it came. A process
+// that begins anew may ask once more, for what the last one asked for lately.
+func TestUnkeyedIsRedeliveredOnce(t *testing.T) {
+	for _, period := range []time.Duration{time.Minute, every} {
+		t.Run(period.String(), func(t *testing.T) {
+			bubble(t, func(w *world) {
+				s := w.server.Spec(reconciletest.Origin)
+				s.Reconcile.List.Event.Body = "$.event.none"
+				p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(reconciletest.Secret)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.change(func(s *Source) { s.Provider, s.Redeliver, s.Every = p, true, period })
+				g := w.begun()
+				w.make("evt_1")
+				w.pass(lag + period)
+				if n := len(w.server.Resent()); n != 1 {
+					t.Fatalf("it was asked for %d times", n)
+				}
+				g.stop()
+				g = w.start()
+				w.pass(24 * time.Hour)
+				if n := len(w.server.Resent()); n > 2 {
+					t.Errorf("it was asked for %d times, by two processes", n)
+				}
+				w.make("evt_2")
+				w.pass(24 * time.Hour)
+				if got := w.server.Resent(); len(got) > 3 || got[len(got)-1] != "evt_2" {
+					t.Errorf("asked for is %q", got)
+				}
+				w.missing(0)
+			})
+		})
+	}
+}
+
 // What comes while a run lasts never was missing.
 func TestArrivedMeanwhile(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -936,6 +972,8 @@ func TestSettled(t *testing.T) {
 		"one is elsewhere":          {reconcile.Report{Elsewhere: 1, Events: []reconcile.Missing{{Outcome: reconcile.Elsewhere, Time: ago(time.Hour)}}}, time.Hour},
 		"without a time":            {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(time.Time{})}}, lag},
 		"without a key":             {reconcile.Report{Failed: 1, Undelivered: []reconcile.Missing{failed(ago(2 * time.Hour))}}, 2 * time.Hour},
+		"sent again, without a key": {reconcile.Report{Redelivered: 1, Undelivered: []reconcile.Missing{{Entry: "7", Outcome: reconcile.Redelivered, Time: ago(2 * time.Hour)}}}, lag},
+		"sent again, with one":      {reconcile.Report{Redelivered: 1, Events: []reconcile.Missing{{Key: "evt_new", Outcome: reconcile.Redelivered, Time: ago(2 * time.Hour)}}}, 2 * time.Hour},
 		"not named":                 {reconcile.Report{Failed: 2, Events: []reconcile.Missing{failed(ago(time.Hour))}}, 3 * time.Hour},
 		"not named after an outage": {reconcile.Report{Failed: 1, Since: ago(72 * time.Hour)}, 72 * time.Hour},
 		"one that is too old":       {reconcile.Report{Failed: 1, Events: []reconcile.Missing{failed(ago(oldest + 2*lag))}}, oldest + lag},
