@@ -36,14 +36,15 @@ func workosSpec() spec.Spec {
 			List: spec.List{
 				Path:  "/events?limit=100&order=asc&events[]={events}&range_start={since}&range_end={until}",
 				Items: "$.data",
-				Page:  &spec.Page{Kind: spec.PageCursor, In: "$.list_metadata.after", Param: "after"},
+				Page:  &spec.Page{Kind: spec.PageCursor, In: "$.list_metadata.after", Param: "after", Without: []string{"range_start"}}, // they exclude each other
 				Sort:  spec.Oldest,
 				ID:    "$.id",
 				Time:  &spec.ListedTime{In: "$.created_at"},
 				Event: &spec.Recorded{Body: "$", Differs: "it has an object, and sometimes a context, besides"},
 			},
+			Window: 29 * day, // a request may ask for 30, and a little more than the range is asked for
 			Rights: "an API key of the environment",
-			Notes:  []string{"how far back the list goes is not stated alike everywhere (30 or 90 days)", "no API sends an event again"},
+			Notes:  []string{"the list goes back 30 or 90 days, which is not stated alike everywhere, and a request may ask for 30 at most", "no API sends an event again"},
 		},
 		Example: spec.Template{ID: "event_01EHWNCE74X7JSDV0X3SZ3KJNY", Type: "dsync.user.updated", Object: "directory_user_01EXAMPLE0001", Body: workosExample, Compact: true},
 		Sources: []spec.Source{
@@ -55,6 +56,8 @@ func workosSpec() spec.Spec {
 			notSourced("how long a webhook can be sent again by hand"),
 			stated("list, its parameters, pages", "@workos-inc/node (npm): SerializedListEventOptions, List"),
 			stated("a webhook's id is that of the listed event", "workos.com/docs/events/quick-start"),
+			stated("range_start and after exclude each other", "@workos/mcp-docs-server 0.2.0 (npm): reference/events/list"),
+			stated("a request may ask for 30 days", "@workos/mcp-docs-server 0.2.0 (npm): events/data-syncing/events-api"),
 			notSourced("how often the list may be asked"),
 		},
 		Traps: []string{

@@ -366,8 +366,8 @@ var standIns = map[string]*standIn{
 		secret: "fake-secret", token: "sk_fake", with: map[string]string{"events": "user.created,dsync.user.updated"},
 		header: http.Header{"Authorization": {"Bearer sk_fake"}},
 		answers: map[string]string{
-			workosList:                    `{"object": "list", "data": [` + workosEvent("event_1") + `], "list_metadata": {"before": null, "after": "event_1"}}`,
-			workosList + "&after=event_1": `{"object": "list", "data": [` + workosEvent("event_2") + `], "list_metadata": {"before": "event_1", "after": null}}`,
+			workosList: `{"object": "list", "data": [` + workosEvent("event_1") + `], "list_metadata": {"before": null, "after": "event_1"}}`,
+			strings.Replace(workosList, "&range_start="+since, "", 1) + "&after=event_1": `{"object": "list", "data": [` + workosEvent("event_2") + `], "list_metadata": {"before": "event_1", "after": null}}`,
 		},
 		missing: []string{"event_1", "event_2"},
 		types:   []string{"user.created", "user.created"},

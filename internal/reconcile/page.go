@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -225,9 +226,10 @@ func (l *Lister) turn(now ask, value string) (*ask, error) {
 	case len(value) > maxCursor:
 		return nil, lies("the cursor of the next page has %d bytes", len(value))
 	}
-	param := l.client.spec.List.Page.Param
+	param, without := l.client.spec.List.Page.Param, l.client.spec.List.Page.Without
 	next := l.first()
 	if len(next.body) == 0 {
+		next.url = leaveOut(next.url, without)
 		separator := "?"
 		if strings.Contains(next.url, "?") {
 			separator = "&"
@@ -246,9 +248,28 @@ func (l *Lister) turn(now ask, value string) (*ask, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range without {
+		delete(members, name)
+	}
 	members[param] = quoted
 	next.body, err = json.Marshal(members)
 	return &next, err
+}
+
+// leaveOut returns a URL without some parameters of its query.
+func leaveOut(text string, names []string) string {
+	path, query, _ := strings.Cut(text, "?")
+	var left []string
+	for part := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		if plain, err := url.QueryUnescape(name); part != "" && (err != nil || !slices.Contains(names, plain)) {
+			left = append(left, part)
+		}
+	}
+	if len(left) == 0 {
+		return path
+	}
+	return path + "?" + strings.Join(left, "&")
 }
 
 // urlNext returns the URL of the next page in an answer: a text, or in a list of links the one whose rel is next.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,42 @@ func TestPost(t *testing.T) {
 			w.server.Add(entries(25)...)
 			if r := w.mustRun(); r.Missing != 25 {
 				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// TestPageWithout: what cannot stand beside the parameter for the next page is left out there, and nothing else is.
+func TestPageWithout(t *testing.T) {
+	for name, c := range map[string]struct {
+		post          bool
+		first, others string
+	}{
+		"query": {false, "/events?since={since}&until={until}", "/events?until={until}&after=%s"},
+		"body":  {true, `{"since": "{since}", "until": "{until}"}`, `{"after":"%s","until":"{until}"}`},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			w := newWorld(t, &reconciletest.Server{Kind: spec.PageCursor, Sort: spec.Oldest, Post: c.post}, func(s *spec.Spec) { s.Reconcile.List.Page.Without = []string{"since"} })
+			all := entries(25)
+			w.server.Add(all...)
+			if r := w.mustRun(); r.Missing != 25 {
+				t.Errorf("%+v", r)
+			}
+			times := strings.NewReplacer("{since}", w.opts.Since.Add(-time.Minute).UTC().Format(time.RFC3339), "{until}", time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
+			want := []string{times.Replace(c.first), times.Replace(fmt.Sprintf(c.others, all[9].ID)), times.Replace(fmt.Sprintf(c.others, all[19].ID))}
+			var got []string
+			for _, r := range w.server.Requests() {
+				asked, err := url.QueryUnescape(strings.TrimPrefix(r.URL, reconciletest.Origin))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.post {
+					asked = r.Body
+				}
+				got = append(got, asked)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

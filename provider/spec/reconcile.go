@@ -209,6 +209,8 @@ type Page struct {
 	In Path `yaml:"in,omitempty"`
 	// Param is the parameter of the next request: of the query, or a member of the JSON body where there is one.
 	Param string `yaml:"param,omitempty"`
+	// Without lists parameters of the first request that cannot stand beside Param: the requests for the other pages leave them out.
+	Without []string `yaml:"without,omitempty,flow"`
 	// More is where the answer says whether there is another page: true or false. Default: it does not. True without a way to ask
 	// for that page is an error, and not the end.
 	More Path `yaml:"more,omitempty"`

@@ -421,6 +421,12 @@ func (r *Reconcile) checkList(all *Faults) {
 	}
 	if l.Page != nil {
 		all.add(within("list.page", l.Page.check(l.Body != "")))
+		first := l.params()
+		for i, name := range l.Page.Without {
+			if !slices.Contains(first, name) {
+				all.add(fault(fmt.Sprintf("list.page.without[%d]", i), "%q is no parameter of the first page; name one that stands in the query, or a member of the body", name))
+			}
+		}
 	}
 	switch {
 	case l.Event != nil:
@@ -437,6 +443,21 @@ func (r *Reconcile) checkList(all *Faults) {
 			all.add(fault("detail.event.body", "is missing: a detail is asked for the event's body"))
 		}
 	}
+}
+
+// params are the names of the parameters of the first page.
+func (l *List) params() (names []string) {
+	if l.Body != "" {
+		var members map[string]any
+		_ = json.Unmarshal([]byte(l.Body.Fill(nil, func(string) string { return "1" })), &members) // checkBody refuses it
+		return sortedNames(members)
+	}
+	_, query, _ := strings.Cut(string(l.Path), "?")
+	for part := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		names = append(names, name)
+	}
+	return names
 }
 
 func (c *Condition) check() error {
@@ -471,6 +492,8 @@ func (p *Page) check(body bool) error {
 		return fault("param", "names the parameter of the next request (kind: cursor, last_id, number, offset), and only there")
 	case needs.size != (p.Size > 0):
 		return fault("size", "says how many entries a full page has (kind: number, offset), and only there")
+	case !needs.param && len(p.Without) > 0:
+		return fault("without", "names what cannot stand beside param, and only there")
 	case body && (p.Kind == PageLink || p.Kind == PageURL):
 		return fault("kind", "a URL of the next page cannot carry the body of POST; use cursor")
 	}

@@ -84,6 +84,8 @@ func TestReconcileFaults(t *testing.T) {
 		`reconcile.list.page.kind: there is no "pages"`:                func(_ *Spec, r *Reconcile) { r.List.Page.Kind = "pages" },
 		"reconcile.list.page.in: says where the answer has the cursor": func(_ *Spec, r *Reconcile) { r.List.Page.In = "" },
 		"reconcile.list.page.param: names the parameter":               func(_ *Spec, r *Reconcile) { r.List.Page.Param = "" },
+		"reconcile.list.page.without: names what cannot stand beside":  func(_ *Spec, r *Reconcile) { r.List.Page = &Page{Kind: PageLink, Without: []string{"since"}} },
+		`reconcile.list.page.without[0]: "begin" is no parameter`:      func(_ *Spec, r *Reconcile) { r.List.Page.Without = []string{"begin"} },
 		"reconcile.list.page.size: says how many entries":              func(_ *Spec, r *Reconcile) { r.List.Page = &Page{Kind: PageNumber, Param: "page"} },
 		"reconcile.list.page.kind: a URL of the next page cannot carry the body of POST": func(_ *Spec, r *Reconcile) {
 			r.List.Method, r.List.Body, r.List.Page = "POST", "{}", &Page{Kind: PageLink}
