@@ -20,6 +20,9 @@ type conditions struct {
 // cancelPoints is the context of one delivery. It is looked at between the steps of a handler: database
 // drivers do before each round trip, and clients before each call. So the number of looks says how far
 // the handler has come, and a delivery can be disturbed at every one of its steps without knowing them.
+//
+// A context that is derived from it answers for itself and does not ask it again, and package context has no way to be
+// asked. Below such a one the steps are those at which it was derived, and [Fail]; the rest is a matter of time.
 type cancelPoints struct {
 	context.Context
 	conditions
@@ -52,15 +55,8 @@ func (m *cancelPoints) look() {
 	if n == int64(m.cancelAt) {
 		m.end()
 	}
-	if n <= maxPauses {
-		m.rest()
-	}
-}
-
-// rest pauses for a time that is up to chance.
-func (m *cancelPoints) rest() {
-	if m.pause > 0 {
-		time.Sleep(rand.N(m.pause))
+	if n <= maxPauses && m.pause > 0 {
+		time.Sleep(rand.N(m.pause)) // up to chance
 	}
 }
 
@@ -95,9 +91,12 @@ var ErrPlanned = errors.New("hookoncetest: a failure that the storm planned")
 // storm only ends the request's context, which a handler may ignore.
 func Fail(ctx context.Context) error {
 	m, ok := ctx.Value(cancelPointsKey{}).(*cancelPoints)
-	if !ok || !m.failing {
+	if !ok {
 		return nil
 	}
-	m.rest() // so that copies come in between
+	m.look() // ctx may be derived, and then nothing else looks at m; and copies come in between
+	if !m.failing {
+		return nil
+	}
 	return ErrPlanned
 }

@@ -42,6 +42,22 @@ func TestContextsEnd(t *testing.T) {
 	})
 }
 
+// TestFailIsAStep: also below a context that was derived, which answers for itself.
+func TestFailIsAStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newCancelPoints(t.Context(), conditions{})
+		ctx, cancel := context.WithTimeout(m, time.Hour)
+		defer cancel()
+		m.cancelAt = int(m.looks.Load()) + 1
+		if err := ctx.Err(); err != nil {
+			t.Fatalf("before the step: %v", err)
+		}
+		if err := Fail(ctx); err != nil || !errors.Is(ctx.Err(), context.Canceled) {
+			t.Errorf("at the step: %v, and the context says %v", err, ctx.Err())
+		}
+	})
+}
+
 // steady is a sender of one request to h.
 func steady(h http.HandlerFunc) *sender {
 	return &sender{settings: settings{attempts: 3}, handler: h, request: func(*event, int) (*http.Request, error) {

@@ -11,6 +11,7 @@ import (
 // Report is what came of a storm.
 type Report struct {
 	events []*event
+	steps  int  // of the handler that were seen
 	same   bool // all acknowledgements of an event must be the same
 }
 
@@ -60,7 +61,8 @@ func (r *Report) judge(e *event, n int) string {
 	return ""
 }
 
-// String says how much was sent and what it was answered, for logs.
+// String says how much was sent, how many steps of the handler were seen (see [Storm]), and what was answered,
+// for logs.
 func (r *Report) String() string {
 	counts := map[string]int{}
 	deliveries := 0
@@ -74,5 +76,5 @@ func (r *Report) String() string {
 	for _, text := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, times(text, counts[text]))
 	}
-	return fmt.Sprintf("%d events, %d deliveries: answered %s", len(r.events), deliveries, strings.Join(parts, ", "))
+	return fmt.Sprintf("%d events, %d deliveries, %d steps of the handler: answered %s", len(r.events), deliveries, r.steps, strings.Join(parts, ", "))
 }

@@ -5,8 +5,13 @@ import (
 	"time"
 )
 
-// maxSteps bounds how many steps of a handler are disturbed.
-const maxSteps = 64
+const (
+	// maxSteps bounds how many steps of a handler are disturbed.
+	maxSteps = 64
+	// parts is at how many times of a handler it is disturbed besides: where it works under a context that was
+	// derived from the request's, its steps are not seen.
+	parts = 32
+)
 
 // happyPath sends copies one after the other, and returns how long the first took.
 func (s *sender) happyPath() (*event, time.Duration) {
@@ -55,12 +60,16 @@ func (s *sender) hangUps(took time.Duration) {
 		e := s.begin("the sender hangs up at step %d of the handler, and sends again", step)
 		reached = s.hangUp(e, conditions{cancelAt: step})
 	}
-	const parts = 8
 	for i := range parts {
-		after := max(took*time.Duration(i)/parts, time.Nanosecond)
+		after := part(took, i)
 		e := s.begin("the sender hangs up after %v, and sends again", after)
 		s.hangUp(e, conditions{after: after})
 	}
+}
+
+// part returns the ith of the times at which what takes so long is disturbed.
+func part(took time.Duration, i int) time.Duration {
+	return max(took*time.Duration(i)/parts, time.Nanosecond)
 }
 
 // hangUp sends an event, hangs up, and sends two copies while the handler may still be at work. It reports
@@ -73,14 +82,24 @@ func (s *sender) hangUp(e *event, c conditions) bool {
 	return disturbed
 }
 
-// endings has the server end the request's context at each step of the handler: the sender is there, and
-// believes what it is answered.
-func (s *sender) endings() {
+// endings has the server end the request's context at each step of the handler, and at several times: the
+// sender is there, and believes what it is answered.
+func (s *sender) endings(took time.Duration) {
 	s.t.Helper()
+	end := func(e *event, c conditions) bool {
+		disturbed := s.send(e, c).disturbed
+		s.persist(e)
+		return disturbed
+	}
 	for step, reached := 1, true; reached && step <= maxSteps; step++ {
 		e := s.begin("the request's context ends at step %d of the handler", step)
-		reached = s.send(e, conditions{cancelAt: step}).disturbed
-		s.persist(e)
+		if reached = end(e, conditions{cancelAt: step}); reached {
+			s.steps = step
+		}
+	}
+	for i := range parts {
+		after := part(took, i)
+		end(s.begin("the request's context ends after %v", after), conditions{after: after})
 	}
 }
 

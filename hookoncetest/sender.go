@@ -25,6 +25,7 @@ type sender struct {
 	numberedID func(uint64) string
 	seed       uint32 // in ids
 	events     []*event
+	steps      int // of the handler that were seen
 }
 
 func newSender(t testing.TB, h http.Handler, prefix string, opts []Option) *sender {

@@ -18,14 +18,16 @@ import (
 //   - copies one after the other; [Copies] of them at one moment; as many spread over the time that one
 //     takes;
 //   - a sender that hangs up and sends again at once: at each step of the handler, and at several times;
-//   - a request whose context is ended by the server, at each step of the handler: what it answers then
-//     counts;
+//   - a request whose context is ended by the server, at each step of the handler, and at several times: what
+//     it answers then counts;
 //   - work that fails, in the first attempts or in all copies at once, where the fake of what the handler
 //     calls asks [Fail].
 //
 // A step is a moment at which something looks whether the request's context has ended, as database drivers
-// do before each round trip. A handler that never looks, because it works under a context of its own, is
-// not disturbed by the end of the request's.
+// do before each round trip, or asks [Fail]. A handler that never looks, because it works under a context of
+// its own, is not disturbed by the end of the request's. One that works under a context that was derived from
+// it, by [context.WithTimeout] or in front by [http.TimeoutHandler], is disturbed, but nobody asks the request's
+// again: its steps are not seen, and the times have to do. [Report.String] says how many steps were seen.
 //
 // The events are about several objects, three in a row about each, and all of one second: providers change an
 // object more than once in a second, and each change is an event. They come in order. See [PerObject] for
@@ -133,15 +135,16 @@ func requests(t testing.TB, h http.Handler, prefix string, request func(id strin
 // storm sends everything.
 func (s *sender) storm() *Report {
 	s.t.Helper()
-	first, took := s.happyPath()
+	first, _ := s.happyPath()
 	if !first.acknowledged() {
 		s.t.Fatalf("hookoncetest: not even on the happy path: %s (%s). Does the handler know the secret, is it at %s (else say where, with URL), and are its tables there?", first.story(), first.key, s.address(first))
 	}
+	_, took := s.happyPath() // of the first, which opened connections, less would be left than its time says
 	s.burst(took)
 	s.hangUps(took)
-	s.endings()
+	s.endings(took)
 	s.failures()
-	return &Report{events: s.events, same: s.same}
+	return &Report{events: s.events, steps: s.steps, same: s.same}
 }
 
 // address returns where an event is posted to.

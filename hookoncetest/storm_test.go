@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +96,37 @@ var naive = []struct {
 		want: []string{"happened 2 times: the request's context ends at step"},
 	},
 	{
+		name: "claim, then effect, under a deadline of its own",
+		handle: func(s shop) func(context.Context, string) error {
+			return underDeadline(func(ctx context.Context, event string) error {
+				if first, err := remember(ctx, s, event); !first || err != nil {
+					return err
+				}
+				return s.bookSlowly(ctx, event)
+			})
+		},
+		want: []string{
+			"was acknowledged and never happened: the sender hangs up after",
+			"was acknowledged and never happened: the request's context ends after",
+		},
+	},
+	{
+		name: "effect, then claim, under a deadline of its own",
+		handle: func(s shop) func(context.Context, string) error {
+			return underDeadline(func(ctx context.Context, event string) error {
+				if seen, err := s.seen(ctx, event); seen || err != nil {
+					return err
+				}
+				if err := s.bookSlowly(ctx, event); err != nil {
+					return err
+				}
+				_, err := remember(ctx, s, event)
+				return err
+			})
+		},
+		want: []string{"happened 2 times: the request's context ends after"},
+	},
+	{
 		name: "200 for everything",
 		handle: func(s shop) func(context.Context, string) error {
 			return func(ctx context.Context, event string) error {
@@ -169,6 +201,34 @@ var naive = []struct {
 		},
 		want: []string{"happened 2 times: copies one after the other: answered 200 (2 times)", "happened 26 times: 25 copies at one moment"},
 	},
+}
+
+// underDeadline gives handle a context that is derived from the request's, as many do who call something.
+func underDeadline(handle func(context.Context, string) error) func(context.Context, string) error {
+	return func(ctx context.Context, event string) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		return handle(ctx, event)
+	}
+}
+
+// bookSlowly is the effect between two calls of something that takes a few milliseconds, and asks nobody for a failure.
+func (s shop) bookSlowly(ctx context.Context, event string) error {
+	call := func() error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+			return nil
+		}
+	}
+	if err := call(); err != nil {
+		return err
+	}
+	if _, err := s.ExecContext(ctx, "INSERT INTO orders VALUES (?)", event); err != nil {
+		return err
+	}
+	return call()
 }
 
 // once is what a careful person writes.
@@ -249,5 +309,16 @@ func TestStormPassesCarefulHandlers(t *testing.T) {
 			storm.Once(t, s.count(t))
 			t.Log(storm)
 		})
+	}
+}
+
+func TestReportSaysHowManyStepsWereSeen(t *testing.T) {
+	storm := hookoncetest.StormOf(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		for range 3 {
+			_ = r.Context().Err()
+		}
+	}), func(string) *http.Request { return httptest.NewRequest(http.MethodPost, "/", nil) }, hookoncetest.Copies(2))
+	if !strings.Contains(storm.String(), " deliveries, 3 steps of the handler: ") {
+		t.Error(storm)
 	}
 }
