@@ -257,7 +257,7 @@ func newRelayListCommand(w *env) *cobra.Command {
 				return &usageError{c.CommandPath(), fmt.Errorf("--limit: write a number from 1 to %d", maxListed)}
 			}
 			return withOutbox(w, c, func(ctx context.Context, queue outbox.Store) error {
-				list, err := queue.Effects(ctx, hookonce.State(state), after, limit+1)
+				list, err := listEffects(ctx, queue, hookonce.State(state), after, limit+1)
 				if err != nil {
 					return err
 				}
@@ -265,7 +265,7 @@ func newRelayListCommand(w *env) *cobra.Command {
 				list = list[:min(limit, len(list))]
 				show := func() error { return printEffects(w, list) }
 				if asJSON {
-					show = func() error { return printJSON(w, effectsJSON(list)) }
+					show = func() error { return printJSON(w, list) }
 				}
 				if err := show(); err != nil {
 					return err
@@ -288,10 +288,11 @@ func newRelayListCommand(w *env) *cobra.Command {
 	return c
 }
 
-func printEffects(w *env, list []hookonce.QueuedEffect) error {
-	t := newTable(w, "", "ID | ENQUEUED | STATE | NAME | SOURCE | KEY | STEP | TRIES | DEATHS | DUE | LAST ERROR")
+func printEffects(w *env, list []effectJSON) error {
+	t := newTable(w, "", "ID | ENQUEUED | STATE | NAME | SOURCE | KEY | STEP | TRIES | DEATHS | DUE | LEASED UNTIL | LAST ERROR")
 	for _, e := range list {
-		t.row("", e.ID, clock(e.EnqueuedAt), e.State, e.Name, e.Source, e.Key, e.Step, e.Tries, e.Deaths, clock(e.Due), cut(clean(e.LastError), 80))
+		t.row("", e.ID, clock(e.EnqueuedAt), e.State, e.Name, e.Source, e.Key, e.Step, e.Tries, e.Deaths, clock(e.Due), clock(e.LeaseUntil),
+			cut(clean(e.LastError), 80))
 	}
 	return t.Flush()
 }
@@ -309,23 +310,37 @@ type effectJSON struct {
 	Tries          int            `json:"tries"`
 	Deaths         int            `json:"deaths,omitempty"`
 	EnqueuedAt     time.Time      `json:"enqueued_at"`
-	Due            *time.Time     `json:"due,omitempty"`
+	Due            time.Time      `json:"due,omitzero"`
+	LeaseUntil     time.Time      `json:"lease_until,omitzero"`
 	LastError      string         `json:"last_error,omitempty"`
 	PayloadBytes   int            `json:"payload_bytes"`
 }
 
-func effectsJSON(list []hookonce.QueuedEffect) []effectJSON {
-	all := make([]effectJSON, len(list))
-	for i, e := range list {
-		all[i] = effectJSON{
-			ID: e.ID, State: e.State, Name: e.Name, Source: e.Source, Key: e.Key, Step: e.Step, IdempotencyKey: e.IdempotencyKey(),
-			Attempts: e.Token, Tries: e.Tries, Deaths: e.Deaths, EnqueuedAt: e.EnqueuedAt, LastError: e.LastError, PayloadBytes: len(e.Payload),
+// payloadsAtOnce bounds the payloads that are read to tell how large they are: each may have a mebibyte.
+const payloadsAtOnce = 32
+
+// listEffects lists effects as [hookonce.EffectAdmin] does, without keeping the payloads.
+func listEffects(ctx context.Context, queue hookonce.EffectAdmin, state hookonce.State, after int64, limit int) ([]effectJSON, error) {
+	all := []effectJSON{}
+	for len(all) < limit {
+		some := min(payloadsAtOnce, limit-len(all))
+		page, err := queue.Effects(ctx, state, after, some)
+		if err != nil {
+			return nil, err
 		}
-		if !e.Due.IsZero() {
-			all[i].Due = &e.Due
+		for _, e := range page {
+			all = append(all, effectJSON{
+				ID: e.ID, State: e.State, Name: e.Name, Source: e.Source, Key: e.Key, Step: e.Step, IdempotencyKey: e.IdempotencyKey(),
+				Attempts: e.Token, Tries: e.Tries, Deaths: e.Deaths, EnqueuedAt: e.EnqueuedAt, Due: e.Due, LeaseUntil: e.Lease,
+				LastError: e.LastError, PayloadBytes: len(e.Payload),
+			})
+			after = e.ID
+		}
+		if len(page) < some {
+			break
 		}
 	}
-	return all
+	return all, nil
 }
 
 func newRelayRedriveCommand(w *env) *cobra.Command {
@@ -385,9 +400,10 @@ func redrive(ctx context.Context, w *env, queue outbox.Store, id int64) error {
 
 // redriveAll redrives what is dead now, page by page. What somebody else redrives meanwhile is not counted.
 func redriveAll(ctx context.Context, w *env, queue outbox.Store) error {
-	redriven, last := 0, int64(0)
+	redriven := 0
+	next := hookonce.EffectQuery{Dead: true, Limit: pageSize}
 	for {
-		dead, err := queue.Effects(ctx, hookonce.StateDead, last, pageSize)
+		dead, err := queue.ListEffects(ctx, next) // which reads no payloads
 		if err != nil {
 			return err
 		}
@@ -399,7 +415,7 @@ func redriveAll(ctx context.Context, w *env, queue outbox.Store) error {
 			case !errors.Is(err, hookonce.ErrStale) && !errors.Is(err, hookonce.ErrNotFound):
 				return fmt.Errorf("after %d effects: %w", redriven, err)
 			}
-			last = e.ID
+			next.After = &e
 		}
 		if len(dead) < pageSize {
 			_, err := fmt.Fprintf(w.out, "%d effect(s) are due.\n", redriven)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,16 +55,35 @@ func TestRelayUsage(t *testing.T) {
 // graveyard is an outbox of which some effects are dead. Those with an odd number are redriven by somebody else first.
 type graveyard struct {
 	outbox.Store
-	dead []hookonce.QueuedEffect
+	dead     []hookonce.QueuedEffect
+	payloads int // the most that were read at once
 }
 
-func (g *graveyard) Effects(_ context.Context, s hookonce.State, after int64, limit int) (page []hookonce.QueuedEffect, err error) {
+// Effects reads payloads, of up to a mebibyte each.
+func (g *graveyard) Effects(_ context.Context, s hookonce.State, after int64, limit int) ([]hookonce.QueuedEffect, error) {
+	page := g.above(s, after, limit)
+	g.payloads = max(g.payloads, len(page))
+	return page, nil
+}
+
+func (g *graveyard) ListEffects(_ context.Context, q hookonce.EffectQuery) ([]hookonce.QueuedEffect, error) {
+	if !q.Dead {
+		return nil, errors.New("others than those that were given up are asked for")
+	}
+	var after int64
+	if q.After != nil {
+		after = q.After.ID
+	}
+	return g.above(hookonce.StateDead, after, q.Limit), nil
+}
+
+func (g *graveyard) above(s hookonce.State, after int64, limit int) (page []hookonce.QueuedEffect) {
 	for _, e := range g.dead {
 		if e.State == s && e.ID > after && len(page) < limit {
 			page = append(page, e)
 		}
 	}
-	return page, nil
+	return page
 }
 
 func (g *graveyard) RedriveEffect(_ context.Context, id int64) error {
@@ -75,19 +95,47 @@ func (g *graveyard) RedriveEffect(_ context.Context, id int64) error {
 	return nil
 }
 
-// All effects that are dead are redriven, however many they are.
+// All effects that are dead are redriven, however many they are, and no payload is read for that.
 func TestRedriveAll(t *testing.T) {
 	for _, n := range []int{0, 1, pageSize, 2*pageSize + 50} {
-		g := &graveyard{}
-		for i := range n {
-			g.dead = append(g.dead, hookonce.QueuedEffect{ID: int64(i + 1), State: hookonce.StateDead})
-		}
+		g := graveyardOf(n)
 		var out bytes.Buffer
 		if err := redriveAll(t.Context(), &env{out: &out}, g); err != nil || out.String() != fmt.Sprintf("%d effect(s) are due.\n", n/2) {
 			t.Errorf("of %d: %q, %v", n, &out, err)
 		}
-		if left, err := g.Effects(t.Context(), hookonce.StateDead, 0, 1); err != nil || len(left) > 0 {
-			t.Errorf("of %d some are dead still: %v, %v", n, left, err)
+		if left := g.above(hookonce.StateDead, 0, 1); len(left) > 0 {
+			t.Errorf("of %d some are dead still: %v", n, left)
+		}
+		if g.payloads > 0 {
+			t.Errorf("of %d the payloads of %d were read at once", n, g.payloads)
+		}
+	}
+}
+
+func graveyardOf(n int) *graveyard {
+	g := &graveyard{}
+	for i := range n {
+		g.dead = append(g.dead, hookonce.QueuedEffect{ID: int64(i + 1), State: hookonce.StateDead, Effect: hookonce.Effect{Payload: []byte("four")}})
+	}
+	return g
+}
+
+// As many effects are listed as are asked for, and few of their payloads are in memory at once.
+func TestEffectsAreListedInPages(t *testing.T) {
+	const after = 3
+	for _, c := range []struct{ there, limit, want int }{
+		{after, 10, 0}, {after + 1, 10, 1}, {after + 500, payloadsAtOnce, payloadsAtOnce}, {after + 500, 2*payloadsAtOnce + 1, 2*payloadsAtOnce + 1},
+		{after + 2*payloadsAtOnce, 10_000, 2 * payloadsAtOnce}, {after + 500, 10_000, 500},
+	} {
+		g := graveyardOf(c.there)
+		got, err := listEffects(t.Context(), g, hookonce.StateDead, after, c.limit)
+		if err != nil || len(got) != c.want || g.payloads > payloadsAtOnce {
+			t.Errorf("%d of %d: %d are listed, want %d; %d payloads at once; %v", c.limit, c.there, len(got), c.want, g.payloads, err)
+		}
+		for i, e := range got {
+			if e.ID != int64(after+1+i) || e.PayloadBytes != 4 {
+				t.Fatalf("%d of %d: the effect in place %d is %+v", c.limit, c.there, i, e)
+			}
 		}
 	}
 }
