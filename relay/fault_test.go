@@ -165,7 +165,7 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 
 // What no waiting mends ends the relay, which says so; everything else does not.
 func TestTablesAreMissing(t *testing.T) {
-	for _, fault := range []error{hookonce.ErrSchemaMissing, hookonce.ErrSchemaNewer} {
+	for _, fault := range []error{hookonce.ErrSchemaMissing, hookonce.ErrSchemaNewer, hookonce.Permanent(errors.New("the file is gone"))} {
 		var log strings.Builder
 		r := relay.New(&faulty{EffectQueue: memstore.New(), fault: func(string) (bool, error) { return false, fault }},
 			map[string]relay.Handler{"mail": func(context.Context, hookonce.QueuedEffect) error { return nil }},

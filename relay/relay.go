@@ -63,7 +63,8 @@ func (r *Relay) Wake() { r.wake.up() }
 // here or elsewhere. It returns nil when all is on record.
 //
 // It returns an error if handlers do not return, and at once if the tables are missing or newer
-// than the program ([hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer]), and logs that it ends.
+// than the program ([hookonce.ErrSchemaMissing], [hookonce.ErrSchemaNewer]) or the queue says that no waiting
+// mends its error ([hookonce.Permanent]), and logs that it ends.
 // A program that goes on without it carries out no effects: end it with the error. While the store
 // cannot be reached Run goes on trying. It may be called again, and by several goroutines.
 func (r *Relay) Run(ctx context.Context) error {
@@ -114,6 +115,9 @@ func (r *run) loop(ctx context.Context) error {
 		switch {
 		case errors.Is(err, hookonce.ErrSchemaMissing), errors.Is(err, hookonce.ErrSchemaNewer):
 			r.log.ErrorContext(ctx, "relay: it ends, and no effect is carried out any more, because the tables are missing or newer than this program; run the migrations, or a newer program, and start it again", "error", err)
+			return err
+		case hookonce.IsPermanent(err):
+			r.log.ErrorContext(ctx, "relay: it ends, and no effect is carried out any more", "error", err)
 			return err
 		case err != nil:
 			pause = min(2*pause, longestPause)

@@ -63,8 +63,12 @@ func openSQLite(ctx context.Context, cfg *config.Config) (Store, func(), error) 
 	if err := sqlitefile.Check(path); err != nil {
 		return nil, nil, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil, fmt.Errorf("the file %s does not exist; name the application's database with --store", path)
+	case err != nil:
+		return nil, nil, err
 	}
 	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+pragmas)
 	if err != nil {
@@ -74,5 +78,5 @@ func openSQLite(ctx context.Context, cfg *config.Config) (Store, func(), error) 
 	if err := store.Check(ctx); err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
-	return store, func() { db.Close() }, nil
+	return standing{store, path, info}, func() { db.Close() }, nil
 }

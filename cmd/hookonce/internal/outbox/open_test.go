@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,4 +116,57 @@ func TestPrefixOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	end()
+}
+
+// A file that was taken away is left: nothing is taken from it, and nothing is recorded in what is there now. It ends the relay.
+func TestAFileThatIsGone(t *testing.T) {
+	for said, take := range map[string]func(path string) error{
+		"was replaced by another": func(path string) error { migrated(t, path+".new"); return os.Rename(path+".new", path) },
+		"was deleted or moved":    func(path string) error { return os.Rename(path, path+".old") },
+	} {
+		t.Run(said, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "app.db")
+			migrated(t, path)
+			queue, end, err := Open(t.Context(), &config.Config{Store: config.Store{Driver: config.SQLite, DSN: path}, Schema: schema.DefaultName})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer end()
+			calls := map[string]func() error{
+				"take": func() error {
+					_, err := queue.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"mail"}, Limit: 1, Lease: time.Minute})
+					return err
+				},
+				"complete": func() error { return queue.CompleteEffect(t.Context(), hookonce.QueuedEffect{ID: 1, Token: 1}) },
+				"fail": func() error {
+					return queue.FailEffect(t.Context(), hookonce.QueuedEffect{ID: 1, Token: 1}, hookonce.Failure{}, time.Now())
+				},
+			}
+			for what, call := range calls {
+				if err := call(); err != nil && !errors.Is(err, hookonce.ErrNotFound) {
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+			if err := take(path); err != nil {
+				t.Fatal(err)
+			}
+			for what, call := range calls {
+				if err := call(); !hookonce.IsPermanent(err) || !strings.Contains(err.Error(), "the file "+path+" "+said) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	}
+}
+
+func migrated(t *testing.T, path string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := schema.Migrate(t.Context(), db, schema.SQLite, schema.DefaultName); err != nil {
+		t.Fatal(err)
+	}
 }
