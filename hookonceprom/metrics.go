@@ -10,7 +10,10 @@
 //	sum by (source) (rate(hookonce_handler_outcomes_total{status=~"duplicate|conflict"}[5m]))
 //	increase(hookonce_purged_rows_total[1d])
 //
-// Labels are the source, which the program names, and words of closed sets: never a key, a type or an error.
+// A relay tells how its outbox does ([Metrics.ObserveEffect]): an effect with the status "dead" needs somebody.
+//
+// Labels are the source or the name of an effect, which the program names, and words of closed sets: never a key, a type or
+// an error.
 package hookonceprom
 
 import (
@@ -21,12 +24,13 @@ import (
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/janitor"
+	"github.com/hookonce/hookonce/relay"
 )
 
 // Metrics counts outcomes. Its methods are safe for concurrent use.
 type Metrics struct {
-	outcomes, rejected, firsts, firstFailures, purged, purgeFailures *prometheus.CounterVec
-	seconds                                                          *prometheus.HistogramVec
+	outcomes, rejected, firsts, firstFailures, purged, purgeFailures, effects *prometheus.CounterVec
+	seconds                                                                   *prometheus.HistogramVec
 }
 
 // New returns metrics that r has. It panics if r has them already: all handlers of a program share one.
@@ -43,6 +47,7 @@ func New(r prometheus.Registerer) *Metrics {
 		firstFailures: counter("hookonce_handler_first_attempt_failures_total", "First attempts that failed.", "source"),
 		purged:        counter("hookonce_purged_rows_total", "Rows that the janitor deleted, by kind.", "kind"),
 		purgeFailures: counter("hookonce_purge_failures_total", "Purges of the janitor that failed, by kind.", "kind"),
+		effects:       counter("hookonce_effect_attempts_total", "Attempts of a relay at effects, by what became of them: done, failed, dead, handed back, stale, unrecorded.", "name", "status"),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "hookonce_handler_seconds", Help: "Time from the verified request to its outcome, waiting included.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16), // 0.5 ms to 16 s
@@ -75,4 +80,10 @@ func (m *Metrics) ObservePurge(_ context.Context, o janitor.Observation) {
 	if o.Err != nil {
 		m.purgeFailures.WithLabelValues(kind).Inc()
 	}
+}
+
+// ObserveEffect counts one attempt at an effect: give it to [relay.WithObserver].
+func (m *Metrics) ObserveEffect(_ context.Context, o relay.Observation) {
+	m.effects.WithLabelValues(o.Name, relay.StatusDead).Add(0) // there before it rises, or the first is no increase
+	m.effects.WithLabelValues(o.Name, o.Status).Inc()
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/hookonce/hookonce/memstore"
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
+	"github.com/hookonce/hookonce/relay"
 	"github.com/hookonce/hookonce/schema"
 	"github.com/hookonce/hookonce/sqlstore"
 )
@@ -68,6 +69,40 @@ func ExampleMetrics_ObservePurge() {
 	j := janitor.New(store, janitor.Retention{}, janitor.WithObserver(metrics.ObservePurge))
 	fmt.Println(j.Sweep(context.Background()))
 	// Output: <nil>
+}
+
+// A relay tells of every attempt at an effect.
+func ExampleMetrics_ObserveEffect() {
+	store, send := memstore.New(), relay.POST(nil, "https://crm.example/hooks")
+	metrics := hookonceprom.New(prometheus.NewRegistry())
+	worker := relay.New(store, map[string]relay.Handler{"crm.update": send}, relay.WithObserver(metrics.ObserveEffect))
+	ctx, stop := context.WithCancel(context.Background())
+	stop() // in production when the program ends
+	fmt.Println(worker.Run(ctx))
+	// Output: <nil>
+}
+
+// Attempts of a relay are counted, and those that gave an effect up are there from the first on.
+func TestEffects(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics := hookonceprom.New(registry)
+	for _, o := range []relay.Observation{
+		{Name: "mail", Status: relay.StatusDone}, {Name: "mail", Status: relay.StatusDone, Tries: 2},
+		{Name: "crm", Status: relay.StatusFailed, Err: errors.New("503")}, {Name: "crm", Status: relay.StatusDead, Err: errors.New("410")},
+	} {
+		metrics.ObserveEffect(t.Context(), o)
+	}
+	want := `
+# HELP hookonce_effect_attempts_total Attempts of a relay at effects, by what became of them: done, failed, dead, handed back, stale, unrecorded.
+# TYPE hookonce_effect_attempts_total counter
+hookonce_effect_attempts_total{name="crm",status="dead"} 1
+hookonce_effect_attempts_total{name="crm",status="failed"} 1
+hookonce_effect_attempts_total{name="mail",status="dead"} 0
+hookonce_effect_attempts_total{name="mail",status="done"} 2
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "hookonce_effect_attempts_total"); err != nil {
+		t.Error(err)
+	}
 }
 
 // What a handler on a real database does is counted: failures of first attempts apart from later ones.
