@@ -178,3 +178,31 @@ func TestTablesAreMissing(t *testing.T) {
 		}
 	}
 }
+
+// narrow is a queue that hands over an effect in the time that its payload takes.
+type narrow struct {
+	hookonce.EffectQueue
+	each time.Duration
+}
+
+func (n *narrow) TakeEffects(ctx context.Context, req hookonce.TakeRequest) ([]hookonce.QueuedEffect, error) {
+	select {
+	case <-ctx.Done():
+		return nil, errors.New("interrupted")
+	case <-time.After(time.Duration(req.Limit) * n.each):
+		return n.EffectQueue.TakeEffects(ctx, req)
+	}
+}
+
+// What cannot be handed over in time is asked for in smaller parts, and not again and again as it is.
+func TestTakesThatAreTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		enqueue(t, store, "one", "two", "three", "four", "five", "six")
+		stop := start(t, &narrow{store, 4 * time.Second}, func(context.Context, hookonce.QueuedEffect) error { return nil }, relay.WithConcurrency(16))
+		pass(5 * time.Minute)
+		done := hookonce.StateDone
+		expect(t, store, done, done, done, done, done, done)
+		stopped(t, stop)
+	})
+}

@@ -70,7 +70,7 @@ func (r *Relay) Wake() { r.wake.up() }
 func (r *Relay) Run(ctx context.Context) error {
 	attempts, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	run := &run{worker: r.worker, places: newPlaces(r.names, r.concurrency), wake: r.wake, turns: map[string]bool{}}
+	run := &run{worker: r.worker, places: newPlaces(r.names, r.concurrency), most: r.concurrency, wake: r.wake, turns: map[string]bool{}}
 	run.attempts = attempts
 	looking, enough := context.WithCancel(ctx)
 	var looks sync.WaitGroup
@@ -93,6 +93,7 @@ var errStopped = errors.New("relay: the relay stops")
 type run struct {
 	worker
 	places  *places
+	most    int // that is taken at once; less while the store does not hand over so many payloads in time
 	wake    wake
 	turns   map[string]bool // names of which a suspect was taken since every name had its turn
 	running sync.WaitGroup
@@ -110,7 +111,14 @@ func (r *run) loop(ctx context.Context) error {
 			}
 			continue
 		}
+		limit = min(limit, r.most)
 		n, err := r.take(names, limit)
+		switch {
+		case err == nil:
+			r.most = min(2*r.most, r.concurrency)
+		case errors.Is(err, context.DeadlineExceeded):
+			r.most = max(limit/2, 1)
+		}
 		var freed wake
 		switch {
 		case errors.Is(err, hookonce.ErrSchemaMissing), errors.Is(err, hookonce.ErrSchemaNewer):
@@ -171,6 +179,7 @@ func (r *run) inTurn(ctx context.Context, req hookonce.TakeRequest) (batch []hoo
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
 		more, err := r.queue.TakeEffects(ctx, req)
+		err = because(ctx, err) // drivers say of their own that they were interrupted
 		batch = append(batch, more...)
 		i := slices.IndexFunc(more, suspicious)
 		if i >= 0 {
