@@ -98,7 +98,7 @@ func ExampleReport_Once() {
 	storm.Once(t, orders.count)
 	// evt_ea1c1ea00017 was acknowledged and never happened: the work fails twice: answered 500, 200
 
-	// Output: FAIL: 2 of 18 events went wrong, such as:
+	// Output: FAIL: 2 of 77 events went wrong, such as:
 }
 
 // A sender whose signature nobody can make: in the test the handler takes another proof, or none.
@@ -113,7 +113,7 @@ func ExampleStormOf() {
 		return r
 	})
 	storm.Once(t, orders.count)
-	// Output: FAIL: 16 of 18 events went wrong, such as:
+	// Output: FAIL: 41 of 75 events went wrong, such as:
 }
 
 func ExampleClientStorm() {
