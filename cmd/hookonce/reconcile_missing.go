@@ -104,9 +104,12 @@ func newReconcileDismissCommand(w *env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dismiss SOURCE (KEY... | --all) --reason TEXT [flags]",
 		Short: "Say that what never arrived need not be told any more",
-		Long: `Dismiss ends that events of a source are told as missing, by their keys, or all of them. They are not found again.
-Nothing else changes: a webhook that comes after all is an event like any other. Who did it, and why, is on the audit
-log.`,
+		Long: `Dismiss ends that events of a source are told as missing, by their keys, or all that are listed. They are not found
+again. Nothing else changes: a webhook that comes after all is an event like any other. Who did it, and why, is on the
+audit log, with the first 20 keys.
+
+With --all it asks for the list first, and says how many stand there. What was found since, or in the minute before,
+stands, and so does what the list does not show yet because the sender was just asked for it.`,
 		Args: someArgs("SOURCE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if all == (len(args) > 1) {
@@ -121,17 +124,32 @@ log.`,
 			}
 			var done api.Dismissed
 			body := api.Dismiss{Keys: args[1:], All: all, Reason: reason}
+			var listed int64
+			if all {
+				var list api.MissingList
+				if err := client.get(c.Context(), "/sources/"+segment(args[0])+"/missing", nil, &list); err != nil {
+					return err
+				}
+				body.FoundBefore, listed = list.FoundBefore, int64(len(list.Events))+list.Beyond
+				if !admin.json {
+					fmt.Fprintf(w.out, "%d are missing at %s.\n", listed, clean(args[0]))
+				}
+			}
 			if err := client.call(c.Context(), http.MethodPost, "/sources/"+segment(args[0])+"/missing/dismiss", body, &done); err != nil {
 				return err
 			}
 			if done.Dismissed == 0 && !admin.json {
-				return fmt.Errorf("nothing of that is missing at %s; hookonce reconcile missing %s lists what is", clean(args[0]), clean(args[0]))
+				wrong := "nothing of that is missing at %[1]s; hookonce reconcile missing %[1]s lists what is"
+				if listed > 0 {
+					wrong = "what is missing at %[1]s was found a moment ago; look at it with hookonce reconcile missing %[1]s, and dismiss it in a minute"
+				}
+				return fmt.Errorf(wrong, clean(args[0]))
 			}
 			return admin.done(w, done, "%d dismissed.\n", done.Dismissed)
 		},
 	}
 	admin.declare(c)
-	c.Flags().BoolVar(&all, "all", false, "dismiss all that is missing at the source now")
+	c.Flags().BoolVar(&all, "all", false, "dismiss all that is listed as missing at the source")
 	reasonFlag(c.Flags(), &reason)
 	return c
 }

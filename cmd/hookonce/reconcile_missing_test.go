@@ -2,6 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +43,41 @@ func TestNothingIsMissing(t *testing.T) {
 		var out bytes.Buffer
 		if err := printMissing(&env{out: &out}, "billing", &list); err != nil || out.String() != want {
 			t.Errorf("got %q, %v, want %q", &out, err, want)
+		}
+	}
+}
+
+// All that is dismissed is what the gateway listed, by the gateway's clock.
+func TestDismissAllIsWhatWasListed(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		listed    api.MissingList
+		dismissed int64
+		says      string
+	}{
+		{api.MissingList{Events: []api.MissingEvent{{Key: "evt_1"}, {Key: "evt_2"}}, Beyond: 4, FoundBefore: at}, 5, "6 are missing at billing.\n5 dismissed.\n"},
+		{api.MissingList{Events: []api.MissingEvent{{Key: "evt_1"}}, FoundBefore: at}, 0, "1 are missing at billing.\nwhat is missing at billing was found a moment ago; look at it with hookonce reconcile missing billing, and dismiss it in a minute\n"},
+		{api.MissingList{FoundBefore: at}, 0, "0 are missing at billing.\nnothing of that is missing at billing; hookonce reconcile missing billing lists what is\n"},
+	} {
+		var asked api.Dismiss
+		gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var answer any = c.listed
+			if r.Method == http.MethodPost {
+				answer = api.Dismissed{Dismissed: c.dismissed}
+				if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+					t.Error(err)
+				}
+			}
+			_ = json.NewEncoder(w).Encode(answer)
+		}))
+		var out bytes.Buffer
+		execute(&env{args: []string{"hookonce", "reconcile", "dismiss", "billing", "--all", "--reason", "why", "--admin", gateway.URL}, out: &out, err: &out})
+		gateway.Close()
+		if want := (api.Dismiss{All: true, FoundBefore: at, Reason: "why"}); fmt.Sprint(asked) != fmt.Sprint(want) {
+			t.Errorf("the gateway is asked for %+v, want %+v", asked, want)
+		}
+		if out.String() != c.says {
+			t.Errorf("it says %q, want %q", &out, c.says)
 		}
 	}
 }

@@ -28,6 +28,8 @@ type MissingList struct {
 	// Through is how far an empty list says anything.
 	Through *time.Time `json:"compared_through,omitempty" doc:"All that the sender made until then was looked for, except what the audit log names as not compared. Missing: nothing was yet."`
 	Beyond  int64      `json:"beyond,omitempty" doc:"At least so many more: no more than 1000 are remembered of a source."`
+	// FoundBefore is by the clock of this gateway, and lies as far back as a list may lack what was found.
+	FoundBefore time.Time `json:"found_before" doc:"To dismiss all of this: what was found in the minute before, or since, stands."`
 }
 
 type missingInput struct {
@@ -35,7 +37,8 @@ type missingInput struct {
 }
 
 func (a *api) missing(ctx context.Context, in *missingInput) (*answer[MissingList], error) {
-	now, out := a.opt.Now(), &answer[MissingList]{MissingList{Events: []MissingEvent{}}}
+	now := a.opt.Now()
+	out := &answer[MissingList]{MissingList{Events: []MissingEvent{}, FoundBefore: now.Add(-journal.RecordedWithin).UTC()}}
 	err := a.ask(ctx, readTime, func(ctx context.Context) error {
 		all, err := a.opt.Records.Missing(ctx, journal.MissingQuery{Source: in.Name, Now: now, Limit: journal.MaxMissing})
 		if err != nil {
@@ -87,9 +90,10 @@ func newMissingEvent(m *journal.MissingEvent) MissingEvent {
 
 // Dismiss says what is not to be told of any more.
 type Dismiss struct {
-	Keys   []string `json:"keys,omitempty" maxItems:"1000" doc:"Those of the events or, where they have none, what their sender calls them."`
-	All    bool     `json:"all,omitempty" doc:"All that is missing at the source now, in place of keys."`
-	Reason string   `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
+	Keys        []string  `json:"keys,omitempty" maxItems:"1000" doc:"Those of the events or, where they have none, what their sender calls them."`
+	All         bool      `json:"all,omitempty" doc:"All that a list showed, in place of keys: found_before says which."`
+	FoundBefore time.Time `json:"found_before,omitzero" doc:"With all: that of the list. What was found then or later stands, because nobody has seen it, and so does what its sender had been asked for less than ten minutes before."`
+	Reason      string    `json:"reason" minLength:"1" maxLength:"500" doc:"Why, for the audit log."`
 }
 
 type dismissInput struct {
@@ -109,6 +113,8 @@ func (a *api) dismiss(ctx context.Context, in *dismissInput) (*answer[Dismissed]
 		return nil, invalid("body.reason", "this is not readable text", nil)
 	case d.All == (len(d.Keys) > 0):
 		return nil, invalid("body.keys", "name some, or say all: true in their place", nil)
+	case d.All == d.FoundBefore.IsZero():
+		return nil, invalid("body.found_before", "say that of the list with all: true, so that nothing is dismissed that nobody has seen, and leave it out with keys", nil)
 	}
 	for _, key := range d.Keys {
 		if keys, err := journal.Askable(in.Name, []string{key}); err != nil || len(keys) == 0 {
@@ -117,7 +123,7 @@ func (a *api) dismiss(ctx context.Context, in *dismissInput) (*answer[Dismissed]
 	}
 	out := &answer[Dismissed]{}
 	err := a.ask(ctx, writeTime, func(ctx context.Context) (err error) {
-		out.Body.Dismissed, err = a.opt.Records.DismissMissing(ctx, journal.Dismissal{Source: in.Name, IDs: d.Keys, At: a.opt.Now(), By: actor(ctx), Reason: d.Reason})
+		out.Body.Dismissed, err = a.opt.Records.DismissMissing(ctx, journal.Dismissal{Source: in.Name, IDs: d.Keys, FoundBefore: d.FoundBefore, At: a.opt.Now(), By: actor(ctx), Reason: d.Reason})
 		return err
 	})
 	if err != nil {

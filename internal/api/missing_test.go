@@ -29,7 +29,7 @@ func (r *rig) lose(source string, beyond int64, all ...journal.MissingEvent) {
 func TestMissing(t *testing.T) {
 	r := newRig(t)
 	const path = "/api/v1/sources/billing/missing"
-	if got := fmt.Sprint(r.get(path)); got != "map[events:[]]" {
+	if got := fmt.Sprint(r.get(path)); got != "map[events:[] found_before:2026-11-21T11:59:00Z]" {
 		t.Errorf("nothing is missing: %s", got)
 	}
 	r.lose("billing", 7, journal.MissingEvent{Key: "evt_1", Type: "invoice.paid", Happened: now.Add(-2 * time.Hour), Why: "its signature is wrong"},
@@ -37,7 +37,7 @@ func TestMissing(t *testing.T) {
 	r.accept("evt_here", journal.Done)
 	const want = "map[beyond:7 events:[map[entry:delivery 9 expires_at:2026-11-21T13:00:00Z found_at:2026-11-21T11:00:00Z]" +
 		" map[asked_at:2026-11-21T11:00:00Z expires_at:2026-11-21T13:00:00Z found_at:2026-11-21T11:00:00Z key:evt_2]" +
-		" map[expires_at:2026-11-21T13:00:00Z found_at:2026-11-21T11:00:00Z happened_at:2026-11-21T10:00:00Z key:evt_1 type:invoice.paid why:its signature is wrong]]]"
+		" map[expires_at:2026-11-21T13:00:00Z found_at:2026-11-21T11:00:00Z happened_at:2026-11-21T10:00:00Z key:evt_1 type:invoice.paid why:its signature is wrong]] found_before:2026-11-21T11:59:00Z]"
 	if got := fmt.Sprint(r.get(path)); got != want {
 		t.Errorf("missing are\n%s, want\n%s", got, want)
 	}
@@ -76,7 +76,8 @@ func TestDismiss(t *testing.T) {
 	}
 	dismiss("a-fake-token-for-reading", api.Dismiss{Keys: []string{"evt_1"}, Reason: "it was a test"}, 403)
 	for name, wrong := range map[string]api.Dismiss{
-		"no reason": {Keys: []string{"evt_1"}}, "nothing": {Reason: "why"}, "both": {Keys: []string{"evt_1"}, All: true, Reason: "why"},
+		"no reason": {Keys: []string{"evt_1"}}, "nothing": {Reason: "why"}, "both": {Keys: []string{"evt_1"}, All: true, FoundBefore: now, Reason: "why"},
+		"all, whatever was seen": {All: true, Reason: "why"}, "a moment with keys": {Keys: []string{"evt_1"}, FoundBefore: now, Reason: "why"},
 		"no text": {Keys: []string{"evt_1"}, Reason: "a\nb"}, "no key": {Keys: []string{""}, Reason: "why"}, "a key that none can be": {Keys: []string{"a\x00"}, Reason: "why"},
 	} {
 		if got := dismiss("a-fake-token-for-operators", wrong, 422); got == nil {
@@ -86,8 +87,11 @@ func TestDismiss(t *testing.T) {
 	if got := dismiss("a-fake-token-for-operators", api.Dismiss{Keys: []string{"evt_1", "evt_9"}, Reason: "it was a test"}, 200); got["dismissed"] != 1.0 {
 		t.Errorf("dismissed: %v", got)
 	}
-	if got := dismiss("a-fake-token-for-operators", api.Dismiss{All: true, Reason: "all are"}, 200); got["dismissed"] != 8.0 {
-		t.Errorf("dismissed: %v", got)
+	for i, want := range []float64{0, 1, 7} { // evt_2 was found an hour ago, and the others were counted now
+		before := now.Add([]time.Duration{-time.Hour, -time.Minute, time.Minute}[i])
+		if got := dismiss("a-fake-token-for-operators", api.Dismiss{All: true, FoundBefore: before, Reason: "all are"}, 200); got["dismissed"] != want {
+			t.Errorf("of what was found before %v were dismissed: %v", before, got)
+		}
 	}
 	req := request("GET", "/api/v1/audit", nil)
 	req.Header.Set("Authorization", "Bearer a-fake-token-for-reading")
@@ -96,7 +100,7 @@ func TestDismiss(t *testing.T) {
 	for _, a := range answer["audit"].([]any) {
 		got = append(got, fmt.Sprint(a.(map[string]any)["action"], a.(map[string]any)["by"], a.(map[string]any)["count"], a.(map[string]any)["what"], a.(map[string]any)["reason"]))
 	}
-	if fmt.Sprint(got) != "[dismissann8billingall are dismissann1billing evt_1 and 1 moreit was a test]" {
+	if fmt.Sprint(got) != "[dismissann7billingall are dismissann1billing evt_2all are dismissann1billing evt_1it was a test]" {
 		t.Errorf("on record are %q", got)
 	}
 }

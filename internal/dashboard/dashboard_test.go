@@ -632,7 +632,7 @@ func TestAlertForms(t *testing.T) {
 		{"/alerts/silence", url.Values{"alert": {"paused/mail"}, "for": {"long"}, "reason": {"moving"}}, nil, 422, "for: write for how long"},
 		{"/alerts/unsilence", url.Values{"id": {"7"}, "reason": {"moved"}}, []string{`/api/v1/alerts/silences/7/end {"reason":"moved"}`}, 303, ""},
 		{"/sources/billing/dismiss", url.Values{"key": {"evt_1"}, "reason": {"a test"}}, []string{`/api/v1/sources/billing/missing/dismiss {"keys":["evt_1"],"reason":"a test"}`}, 303, ""},
-		{"/sources/billing/dismiss", url.Values{"all": {"1"}, "reason": {"a test"}}, []string{`/api/v1/sources/billing/missing/dismiss {"all":true,"reason":"a test"}`}, 303, ""},
+		{"/sources/billing/dismiss", url.Values{"all": {"1"}, "made": {"2026-11-22T14:29:00.5Z"}, "reason": {"a test"}}, []string{`/api/v1/sources/billing/missing/dismiss {"all":true,"found_before":"2026-11-22T14:29:00.5Z","reason":"a test"}`}, 303, ""},
 		{"/alerts/test", url.Values{"channel": {"team"}, "reason": {"test"}}, []string{`/api/v1/alerts/channels/team/test {"reason":"test"}`}, 200, "could not be told"},
 	} {
 		before := len(a.Calls())
@@ -640,9 +640,25 @@ func TestAlertForms(t *testing.T) {
 		if calls := a.Calls()[before:]; !slices.Equal(calls, c.calls) {
 			t.Errorf("%s asks for %q, want %q", c.path, calls, c.calls)
 		}
-		if w.Code != c.code || !strings.Contains(w.Body.String(), c.shows) || w.Code == 303 && !strings.HasPrefix(c.path, w.Header().Get("Location")) {
+		to, _, _ := strings.Cut(w.Header().Get("Location"), "?")
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.shows) || w.Code == 303 && !strings.HasPrefix(c.path, to) {
 			t.Errorf("%s: %d %s\n%s", c.path, w.Code, w.Header().Get("Location"), w.Body)
 		}
+	}
+}
+
+// The form that dismisses all is about what its page could show, and the page after it says how much that was.
+func TestDismissAllIsAboutThePage(t *testing.T) {
+	a := &dashboardtest.API{World: dashboardtest.Trouble}
+	d := dashboardtest.Dashboard(a)
+	text := serve(d, request("GET", "/sources/billing", nil)).Body.String()
+	_, form, _ := strings.Cut(text, `<input type="hidden" name="all" value="1">`)
+	if form, _, _ = strings.Cut(form, "</form>"); !strings.Contains(form, `name="made" value="2026-11-22T14:29:00Z"`) || strings.Contains(text, "dismissed.") {
+		t.Errorf("the form of the page is %s", form)
+	}
+	w := serve(d, request("POST", "/sources/billing/dismiss", url.Values{"all": {"1"}, "made": {"2026-11-22T14:29:00Z"}, "reason": {"a test"}}))
+	if text := serve(d, request("GET", w.Header().Get("Location"), nil)).Body.String(); !strings.Contains(text, "1\u00a0event is dismissed.") {
+		t.Errorf("the page after it is %s", text)
 	}
 }
 

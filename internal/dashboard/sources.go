@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/api"
@@ -32,6 +33,10 @@ type sourceView struct {
 	// Missing never arrived: the first shownMissing of them, and how many more there are.
 	Missing []api.MissingEvent `json:"missing,omitempty"`
 	More    int64              `json:"more_missing,omitempty"`
+	// FoundBefore is what the form that dismisses all of them says of the list.
+	FoundBefore time.Time `json:"-"`
+	// Dismissed says what came of a form that dismissed, which led here.
+	Dismissed string `json:"-"`
 }
 
 // shownMissing is how many events that never arrived the page of a source names.
@@ -45,20 +50,22 @@ func (v *sourceView) lost(ctx context.Context, d *dashboard) {
 	}
 	n := min(len(list.Events), shownMissing)
 	v.Missing, v.More = list.Events[:n], int64(len(list.Events)-n)+list.Beyond
+	v.FoundBefore = list.FoundBefore
 }
 
-// dismiss ends that an event, or all, is told as missing.
+// dismiss ends that an event, or all that the page told of, is told as missing.
 func (d *dashboard) dismiss(r *http.Request) (*page, error) {
 	in := api.Dismiss{Reason: reasonOf(r), All: r.PostFormValue("all") != ""}
 	if key := r.PostFormValue("key"); key != "" {
 		in.Keys = []string{key}
 	}
+	in.FoundBefore, _ = time.Parse(time.RFC3339Nano, r.PostFormValue("made")) // the API says what all does not do without
 	path := "/sources/" + segment(r.PathValue("name"))
 	var done api.Dismissed
 	if err := d.post(r.Context(), path+"/missing/dismiss", in, &done); err != nil {
 		return nil, err
 	}
-	return &page{Data: done, To: path}, nil
+	return &page{Data: done, To: query(path, "dismissed", strconv.FormatInt(done.Dismissed, 10))}, nil
 }
 
 // known names the sender of a source.
@@ -121,6 +128,9 @@ func (d *dashboard) source(r *http.Request) (*page, error) {
 		return nil, refusal(http.StatusNotFound, "there is no such source in this gateway")
 	}
 	v := sourceView{Source: all.Sources[i], Again: again(&all.Sources[i])}
+	if n, err := strconv.ParseInt(r.URL.Query().Get("dismissed"), 10, 64); err == nil {
+		v.Dismissed = plural(max(n, 0), "event is", "events are") + " dismissed."
+	}
 	var now api.Overview
 	if err := d.get(r.Context(), "/overview", nil, &now); err == nil { // the page is of use without
 		if i := slices.IndexFunc(now.Sources, func(s overview.SourceState) bool { return s.Name == name }); i >= 0 {

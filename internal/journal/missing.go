@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,10 @@ const MaxMissing = 1000
 
 // AskedGrace is how long an event that the provider was asked to send again does not count as missing: it is under way.
 const AskedGrace = 10 * time.Minute
+
+// RecordedWithin is how long after it was found what never arrived is on record at the latest. Nobody has seen what was found
+// within that time before a list was read, or may not have.
+const RecordedWithin = time.Minute
 
 // MissingEvent is an event that a provider lists, and that was not on record when it was looked up.
 type MissingEvent struct {
@@ -128,31 +133,50 @@ type MissingCount struct {
 	Source string
 	// Kept are on record, and Beyond are at least so many more that there was no room for.
 	Kept, Beyond int64
-	// First is when the first of them was found.
+	// First is when the first of them was found; those beyond count as found when they were counted last.
 	First time.Time
 }
 
 // Dismissal ends what is missing, because somebody looked at it.
 type Dismissal struct {
 	Source string
-	// IDs are those of events: their keys or, where they have none, their entries. Empty: all that is missing, those beyond among
-	// them.
+	// One of these says what it ends.
+	//
+	// IDs are those of events: their keys or, where they have none, their entries. They count whether the provider was asked for
+	// them or not.
 	IDs []string
+	// FoundBefore ends all that was found before then and stood in a list of that moment, and the count of those beyond unless it
+	// was raised since: what nobody has seen nobody dismisses.
+	FoundBefore time.Time
 	// Since ends only the count of those beyond, if they all happened then or later: a comparison from then on has left nothing
-	// missing. Zero: it says nothing.
-	Since      time.Time
+	// missing.
+	Since time.Time
+
 	At         time.Time
 	By, Reason string
 }
 
-// Record is the entry of the audit log.
-func (d *Dismissal) Record(n int64) Audit {
-	a := Audit{At: d.At, By: d.By, Reason: d.Reason, Action: ActionDismiss, Filter: d.Source, Count: n}
+// AskedBefore is the time since when a provider was asked for what is left alone.
+func (d *Dismissal) AskedBefore() time.Time {
 	if len(d.IDs) > 0 {
-		a.Filter += " " + d.IDs[0]
+		return d.At
 	}
-	if len(d.IDs) > 1 {
-		a.Filter += fmt.Sprintf(" and %d more", len(d.IDs)-1)
+	return d.FoundBefore.Add(-AskedGrace)
+}
+
+// named is how many of the events that were dismissed an entry of the audit log names.
+const named = 20
+
+// Record is the entry of the audit log about so many, of which these have a name.
+func (d *Dismissal) Record(n int64, ids []string) Audit {
+	a := Audit{At: d.At, By: d.By, Reason: d.Reason, Action: ActionDismiss, Filter: d.Source, Count: n}
+	slices.Sort(ids)
+	ids = ids[:min(len(ids), named)]
+	if len(ids) > 0 {
+		a.Filter += " " + strings.Join(ids, ", ")
+	}
+	if more := n - int64(len(ids)); more > 0 && len(ids) > 0 {
+		a.Filter += fmt.Sprintf(" and %d more", more)
 	}
 	return a
 }

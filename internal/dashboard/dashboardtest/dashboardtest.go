@@ -247,7 +247,7 @@ func (a *API) destinations() fleet.DestinationList {
 
 // missing never arrived at billing.
 func (a *API) missing() api.MissingList {
-	list := api.MissingList{Beyond: 4}
+	list := api.MissingList{Beyond: 4, FoundBefore: ago(time.Minute)}
 	for i := range 22 {
 		m := api.MissingEvent{Key: a.text(fmt.Sprintf("evt_lost_%02d", i)), Type: a.text("invoice.paid"), Happened: since(4 * time.Hour), Found: ago(3 * time.Hour), Expires: ago(-26 * 24 * time.Hour)}
 		switch i {

@@ -63,7 +63,7 @@ func (m *Memory) keepMissing(source string, f *journal.Finding) {
 	}
 	r := missingRef{source: source}
 	if was := m.missing[r]; was != nil {
-		was.n, was.Expires = max(was.n, beyond), laterOf(was.Expires, f.Expires)
+		was.n, was.Found, was.Expires = max(was.n, beyond), f.At, laterOf(was.Expires, f.Expires)
 		if from.Before(was.Happened) {
 			was.Happened = from
 		}
@@ -127,21 +127,23 @@ func (m *Memory) DismissMissing(ctx context.Context, d journal.Dismissal) (n int
 	if err != nil {
 		return 0, err
 	}
+	var ids []string
 	for r, e := range m.missing {
+		seen := e.Found.Before(d.FoundBefore)
 		switch {
 		case r.source != d.Source:
 		case r.id == "":
-			if len(d.IDs) == 0 && !e.Happened.Before(d.Since) {
+			if seen || !d.Since.IsZero() && !e.Happened.Before(d.Since) {
 				n += e.n
 				delete(m.missing, r)
 			}
-		case d.Since.IsZero() && (len(d.IDs) == 0 || slices.Contains(d.IDs, r.id)) && m.stands(r, e, d.At, d.At):
+		case (seen || slices.Contains(d.IDs, r.id)) && m.stands(r, e, d.At, d.AskedBefore()):
 			e.dismissed = true
-			n++
+			n, ids = n+1, append(ids, r.id)
 		}
 	}
 	if n > 0 {
-		m.audit(d.Record(n))
+		m.audit(d.Record(n, ids))
 	}
 	return n, nil
 }

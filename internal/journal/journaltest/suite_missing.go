@@ -74,6 +74,11 @@ func (c *suite) missing(beyond int64, want ...journal.MissingEvent) {
 	}
 }
 
+// all are what a list of this moment shows.
+func (c *suite) all() journal.Dismissal {
+	return journal.Dismissal{FoundBefore: c.now.Add(time.Microsecond)}
+}
+
 func (c *suite) dismiss(want int64, d journal.Dismissal) {
 	c.Helper()
 	d.Source, d.At, d.By, d.Reason = "billing", c.now, "ann", "it was a test"
@@ -167,7 +172,7 @@ var missingCases = []testCase{
 		counts, err := c.store.MissingCounts(c.Context(), c.now)
 		c.ok("MissingCounts", err)
 		c.same("counts", counts, []journal.MissingCount{{Source: "a shop", Kept: 2, First: c.now}, {Source: "billing", Kept: 1, First: c.now}})
-		c.dismiss(1, journal.Dismissal{})
+		c.dismiss(1, c.all())
 		counts, err = c.store.MissingCounts(c.Context(), c.now)
 		c.ok("MissingCounts", err)
 		c.same("counts", counts, []journal.MissingCount{{Source: "a shop", Kept: 2, First: c.now}})
@@ -190,16 +195,16 @@ var missingCases = []testCase{
 		c.found(c.lost("evt_1"), c.lost("evt_3", withoutKey))
 		c.missing(0, b)
 		c.dismiss(0, journal.Dismissal{IDs: []string{"evt_1"}})
-		c.dismiss(1, journal.Dismissal{})
+		c.dismiss(1, c.all())
 		c.missing(0)
 		audits, err := c.store.Audits(c.Context(), 0, 10)
 		c.ok("Audits", err)
 		for i := range audits {
 			audits[i].ID = 0
 		}
-		a := journal.Audit{At: c.now, By: "ann", Reason: "it was a test", Action: journal.ActionDismiss, Filter: "billing", Count: 1}
+		a := journal.Audit{At: c.now, By: "ann", Reason: "it was a test", Action: journal.ActionDismiss, Filter: "billing evt_2", Count: 1}
 		first := a
-		first.Filter, first.Count = "billing evt_1 and 2 more", 2
+		first.Filter, first.Count = "billing evt_1, evt_3", 2
 		c.same("audit log", audits, []journal.Audit{a, first})
 	}},
 	{"what is under way can be dismissed", func(c *suite) {
@@ -207,6 +212,29 @@ var missingCases = []testCase{
 		c.dismiss(1, journal.Dismissal{IDs: []string{"evt_1"}})
 		c.pass(journal.AskedGrace)
 		c.missing(0)
+	}},
+	{"of all that is missing what nobody has seen stands", func(c *suite) {
+		a := c.lost("evt_a")
+		c.foundMore(3, a)
+		c.pass(time.Hour)
+		b := c.lost("evt_b", askedNow(c))
+		c.found(b)
+		seen := journal.Dismissal{FoundBefore: c.now.Add(time.Minute)}
+		c.pass(time.Minute)
+		found := c.lost("evt_c")
+		c.foundMore(1, found) // which may be another than those that were counted
+		c.pass(journal.AskedGrace)
+		c.missing(3, a, b, found)
+		c.dismiss(0, journal.Dismissal{})
+		c.dismiss(1, seen)
+		c.missing(3, b, found)
+		c.found(c.lost("evt_a"))
+		c.missing(3, b, found)
+		c.dismiss(5, c.all())
+		c.missing(0)
+		audits, err := c.store.Audits(c.Context(), 0, 1)
+		c.ok("Audits", err)
+		c.same("audit log", []string{audits[0].Filter}, []string{"billing evt_b, evt_c and 3 more"})
 	}},
 	{"there is room for so many, and the rest is counted", func(c *suite) {
 		many := make([]journal.MissingEvent, 0, journal.MaxMissing+5)
@@ -224,7 +252,7 @@ var missingCases = []testCase{
 		c.fresh(c.entry("evt_0000"))
 		c.found(many[journal.MaxMissing:]...)
 		c.missing(4, append(many[1:journal.MaxMissing:journal.MaxMissing], many[journal.MaxMissing])...)
-		c.dismiss(journal.MaxMissing+4, journal.Dismissal{})
+		c.dismiss(journal.MaxMissing+4, c.all())
 		c.missing(0)
 		c.found(many[journal.MaxMissing+1:]...) // what was dismissed takes its room until it expires
 		c.missing(4)
@@ -261,14 +289,14 @@ var missingCases = []testCase{
 		c.faulty(OpDismiss, func(c *suite, m Mode) {
 			key := fmt.Sprint("evt_", m)
 			c.found(c.lost(key))
-			if _, err := c.store.DismissMissing(c.Context(), journal.Dismissal{Source: "billing", At: c.now}); !errors.Is(err, ErrInjected) {
+			if _, err := c.store.DismissMissing(c.Context(), journal.Dismissal{Source: "billing", IDs: []string{key}, At: c.now}); !errors.Is(err, ErrInjected) {
 				c.Fatalf("DismissMissing: %v", err)
 			}
 			want := int64(1)
 			if m == Persisted {
 				want = 0
 			}
-			c.dismiss(want, journal.Dismissal{})
+			c.dismiss(want, c.all())
 			c.missing(0)
 			audits, err := c.store.Audits(c.Context(), 0, 10)
 			c.ok("Audits", err)

@@ -27,7 +27,7 @@ ON CONFLICT (source, keyed, entry) DO UPDATE SET asked_at = coalesce(m.asked_at,
 
 const countMissingSQL = `INSERT INTO {{.}}reconcile_missing AS m (source, keyed, entry, event_type, happened_at, found_at, reason, expires_at, n)
 VALUES ($1, false, '', '', $2, $3, '', $4, $5)
-ON CONFLICT (source, keyed, entry) DO UPDATE SET n = greatest(m.n, excluded.n), happened_at = least(m.happened_at, excluded.happened_at),
+ON CONFLICT (source, keyed, entry) DO UPDATE SET n = greatest(m.n, excluded.n), found_at = excluded.found_at, happened_at = least(m.happened_at, excluded.happened_at),
 	expires_at = greatest(m.expires_at, excluded.expires_at)`
 
 // keepMissing puts on record what a run found. The mark of the source is locked.
@@ -117,36 +117,32 @@ func (s *Store) MissingCounts(ctx context.Context, now time.Time) ([]journal.Mis
 	return all, failed("counting what never arrived", err)
 }
 
-// The statements that dismiss. What somebody dismisses counts whether the provider was asked for it or not.
+// The statements that dismiss. Of what a [journal.Dismissal] does not say there is null, which nothing meets.
 const (
-	dismissMissingSQL = `UPDATE {{.}}reconcile_missing m SET dismissed_at = $1 WHERE m.source = $3 AND m.entry <> '' AND ($4 OR m.entry = ANY ($5::text[])) AND ` + stands
-	forgetBeyondSQL   = `DELETE FROM {{.}}reconcile_missing WHERE source = $1 AND NOT keyed AND entry = '' AND ($2::timestamptz IS NULL OR happened_at >= $2) RETURNING n`
+	dismissMissingSQL = `UPDATE {{.}}reconcile_missing m SET dismissed_at = $1 WHERE m.source = $3 AND m.entry <> ''
+	AND (m.entry = ANY ($4::text[]) OR m.found_at < $5) AND ` + stands + ` RETURNING entry`
+	forgetBeyondSQL = `DELETE FROM {{.}}reconcile_missing WHERE source = $1 AND NOT keyed AND entry = '' AND (happened_at >= $2 OR found_at < $3) RETURNING n`
 )
 
 // DismissMissing implements [journal.Store].
 func (s *Store) DismissMissing(ctx context.Context, d journal.Dismissal) (n int64, err error) {
 	err = s.change(ctx, "dismissing what never arrived", func(tx pgx.Tx) error {
-		n = 0
-		if d.Since.IsZero() {
-			tag, err := tx.Exec(ctx, s.in(dismissMissingSQL), d.At, d.At, d.Source, len(d.IDs) == 0, d.IDs)
-			if err != nil {
-				return err
-			}
-			n = tag.RowsAffected()
+		ids, err := rows(ctx, tx, s.in(dismissMissingSQL), []any{d.At, d.AskedBefore(), d.Source, d.IDs, moment(d.FoundBefore)}, pgx.RowTo[string])
+		if err != nil {
+			return err
 		}
-		if len(d.IDs) == 0 {
-			beyond, err := rows(ctx, tx, s.in(forgetBeyondSQL), []any{d.Source, moment(d.Since)}, pgx.RowTo[int64])
-			if err != nil {
-				return err
-			}
-			for _, more := range beyond {
-				n += more
-			}
+		beyond, err := rows(ctx, tx, s.in(forgetBeyondSQL), []any{d.Source, moment(d.Since), moment(d.FoundBefore)}, pgx.RowTo[int64])
+		if err != nil {
+			return err
+		}
+		n = int64(len(ids))
+		for _, more := range beyond {
+			n += more
 		}
 		if n == 0 {
 			return nil
 		}
-		_, err := s.audit(ctx, tx, d.Record(n))
+		_, err = s.audit(ctx, tx, d.Record(n, ids))
 		return err
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ const putMissingSQL = `INSERT INTO {{.}}reconcile_missing AS m (source, keyed, e
 
 const countMissingSQL = `INSERT INTO {{.}}reconcile_missing AS m (source, keyed, entry, event_type, happened_at, found_at, reason, expires_at, n)
 	VALUES (?1, 0, '', '', ?2, ?3, '', ?4, ?5)
-	ON CONFLICT (source, keyed, entry) DO UPDATE SET n = max(m.n, excluded.n), happened_at = min(m.happened_at, excluded.happened_at),
+	ON CONFLICT (source, keyed, entry) DO UPDATE SET n = max(m.n, excluded.n), found_at = excluded.found_at, happened_at = min(m.happened_at, excluded.happened_at),
 		expires_at = max(m.expires_at, excluded.expires_at)`
 
 // keepMissing puts on record what a run found.
@@ -113,41 +113,33 @@ func (s *Store) MissingCounts(ctx context.Context, now time.Time) ([]journal.Mis
 	return all, failed("counting what never arrived", err)
 }
 
-// The statements that dismiss. What somebody dismisses counts whether the provider was asked for it or not.
+// The statements that dismiss. Of what a [journal.Dismissal] does not say there is null, which nothing meets.
 const (
 	dismissMissingSQL = `UPDATE {{.}}reconcile_missing AS m SET dismissed_at = ?1 WHERE m.source = ?3 AND m.entry <> ''
-		AND (?4 IS NULL OR m.entry IN (SELECT value FROM json_each(?4))) AND ` + stands
-	forgetBeyondSQL = `DELETE FROM {{.}}reconcile_missing WHERE source = ?1 AND NOT keyed AND entry = '' AND (?2 IS NULL OR happened_at >= ?2) RETURNING n`
+		AND (m.entry IN (SELECT value FROM json_each(?4)) OR m.found_at < ?5) AND ` + stands + ` RETURNING entry`
+	forgetBeyondSQL = `DELETE FROM {{.}}reconcile_missing WHERE source = ?1 AND NOT keyed AND entry = '' AND (happened_at >= ?2 OR found_at < ?3) RETURNING n`
 )
 
 // DismissMissing implements [journal.Store].
 func (s *Store) DismissMissing(ctx context.Context, d journal.Dismissal) (n int64, err error) {
 	const what = "dismissing what never arrived"
-	var ids any
-	if len(d.IDs) > 0 {
-		text, err := json.Marshal(d.IDs)
-		if err != nil {
-			return 0, failed(what, err)
-		}
-		ids = string(text)
+	named, err := json.Marshal(d.IDs)
+	if err != nil {
+		return 0, failed(what, err)
 	}
 	err = s.write(ctx, what, func(w *writer) error {
-		n = 0
-		if d.Since.IsZero() {
-			if n, err = w.once(s.in(dismissMissingSQL), d.At.UnixMicro(), d.At.UnixMicro(), d.Source, ids); err != nil {
-				return err
-			}
+		var ids []string
+		err := w.ask(s.in(dismissMissingSQL), func(row []driver.Value) error { ids = append(ids, row[0].(string)); return nil },
+			d.At.UnixMicro(), d.AskedBefore().UnixMicro(), d.Source, string(named), moment(d.FoundBefore))
+		if err != nil {
+			return err
 		}
-		if ids == nil {
-			err := w.ask(s.in(forgetBeyondSQL), func(row []driver.Value) error { n += row[0].(int64); return nil }, d.Source, moment(d.Since))
-			if err != nil {
-				return err
-			}
+		n = int64(len(ids))
+		err = w.ask(s.in(forgetBeyondSQL), func(row []driver.Value) error { n += row[0].(int64); return nil }, d.Source, moment(d.Since), moment(d.FoundBefore))
+		if err != nil || n == 0 {
+			return err
 		}
-		if n == 0 {
-			return nil
-		}
-		_, err := s.audit(w, d.Record(n))
+		_, err = s.audit(w, d.Record(n, ids))
 		return err
 	})
 	if err != nil {

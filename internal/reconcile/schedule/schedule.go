@@ -37,6 +37,10 @@ const (
 	unsaidWindow = 30 * 24 * time.Hour // for which what is missing is remembered, where neither the sender nor the journal forgets
 )
 
+// What a run found at its end is on record two words with the store later, and no program is made in which that takes longer than
+// those expect who dismiss it.
+const _ = uint(journal.RecordedWithin - 2*askTime)
+
 // Source is a source that is compared again and again.
 type Source struct {
 	Name     string
