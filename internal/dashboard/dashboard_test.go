@@ -21,10 +21,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/net/html"
 
+	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/dashboard"
 	"github.com/hookonce/hookonce/internal/dashboard/dashboardtest"
 	"github.com/hookonce/hookonce/internal/dashboard/frame"
+	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -659,6 +661,47 @@ func TestDismissAllIsAboutThePage(t *testing.T) {
 	w := serve(d, request("POST", "/sources/billing/dismiss", url.Values{"all": {"1"}, "made": {"2026-11-22T14:29:00Z"}, "reason": {"a test"}}))
 	if text := serve(d, request("GET", w.Header().Get("Location"), nil)).Body.String(); !strings.Contains(text, "1\u00a0event is dismissed.") {
 		t.Errorf("the page after it is %s", text)
+	}
+}
+
+// The button beside each alert leads to a page that takes what its command says: those of the letters are those of all rules.
+func TestNextStepsLeadSomewhere(t *testing.T) {
+	letters, err := filepath.Glob("../alerting/letter/testdata/*.txt")
+	if err != nil || len(letters) == 0 {
+		t.Fatalf("there are no letters: %v", err)
+	}
+	var text []byte
+	for _, name := range letters {
+		letter, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, letter...)
+	}
+	told := &dashboardtest.API{World: dashboardtest.Trouble}
+	var now api.Overview
+	commands := map[string]bool{}
+	for _, line := range regexp.MustCompile(`(?m)^Type: (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		if !commands[line[1]] {
+			commands[line[1]] = true
+			now.Verdict.Alerts = append(now.Verdict.Alerts, alert.Alert{Subject: "billing", Action: alert.Action{Label: "Next", Command: line[1]}})
+		}
+	}
+	d := dashboard.New(dashboard.Options{API: answering(told, "/overview", now), Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now }})
+	buttons := regexp.MustCompile(`<p class="do"><a class="button" href="([^"]+)">`).FindAllStringSubmatch(serve(d, request("GET", "/", nil)).Body.String(), -1)
+	if len(buttons) != len(commands) {
+		t.Fatalf("%d buttons for %d commands", len(buttons), len(commands))
+	}
+	judging := behind(journaltest.NewMemory(), "billing")
+	for i, b := range buttons {
+		address := html.UnescapeString(b[1])
+		d := dashboardtest.Dashboard(told)
+		if strings.HasPrefix(address, "/events?") {
+			d = judging // which knows what a filter may be
+		}
+		if w := serve(d, request("GET", address, nil)); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "cannot be used") {
+			t.Errorf("%s leads to %s, which is answered %d: %s", now.Verdict.Alerts[i].Action.Command, address, w.Code, w.Body)
+		}
 	}
 }
 

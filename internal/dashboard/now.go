@@ -94,9 +94,14 @@ func (v nowView) Address(a alert.Alert) string {
 	case a.Action.Path == "/replay", line == "hookonce failures":
 		return "/failures"
 	case line == "hookonce events list":
-		f := Filter{}
-		for i := 3; i+1 < len(words); i += 2 {
-			f[strings.TrimPrefix(words[i], "--")] = words[i+1]
+		f, name := Filter{}, ""
+		for _, word := range words[3:] {
+			if flag, is := strings.CutPrefix(word, "--"); is {
+				name = flag
+				f[name] = "true" // unless its value follows
+			} else {
+				f[name] = word
+			}
 		}
 		return f.Address()
 	case line == "hookonce events show" && len(words) > 3:
