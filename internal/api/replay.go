@@ -178,7 +178,7 @@ func idle(r journal.Replayed, force bool) error {
 	case r.Later > 0:
 		return huma.Error409Conflict("this was delivered already at the time that the request names, or later: it is not delivered twice for one request. Load the page of the event again, or look at the event, and ask anew if it is to be delivered once more")
 	case force:
-		return huma.Error409Conflict("it is not on record where this event was delivered (see retention.attempts), or no route wanted it; name the destination that it is to go to")
+		return huma.Error409Conflict("no delivery of this event is on record: no route wanted it, it is a logical duplicate that was dropped, or where it was delivered is not kept any more (see retention.attempts); name the destination that it is to go to")
 	}
 	return huma.Error409Conflict("nothing of this event is failed or dead: it is done, or never went to this destination; deliver it all the same with force")
 }

@@ -419,21 +419,24 @@ func TestReplayFormThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What no route wanted, and was delivered nowhere, is not done everywhere: its form offers what is configured.
+// What has no delivery on record is not done everywhere: its form says why, and offers what is configured.
 func TestEventThatWentNowhere(t *testing.T) {
-	event := api.Detail{Event: api.Event{ID: "924305118331207681", Source: "billing", State: "done", Unrouted: true, HasBody: true, ReceivedAt: dashboardtest.Now}}
-	for _, delivered := range []bool{false, true} {
-		if delivered {
-			event.Deliveries = []api.Delivery{{Destination: "mail", State: "done"}}
-		}
+	done := api.Event{ID: "924305118331207681", Source: "billing", State: "done", HasBody: true, ReceivedAt: dashboardtest.Now}
+	unrouted, dropped, delivered := done, done, done
+	unrouted.Unrouted, dropped.LogicalDuplicateOf = true, "924305118331207400"
+	delivered.Unrouted, delivered.Deliveries = true, []api.Delivery{{Destination: "mail", State: "done"}}
+	for why, event := range map[string]api.Event{
+		"no route wanted it, so it was delivered nowhere": unrouted, "the same change had come as event 924305118331207400": dropped,
+		"where it was delivered is not kept any more": done, "": delivered,
+	} {
 		d := dashboard.New(dashboard.Options{
-			API:   answering(&dashboardtest.API{World: dashboardtest.Trouble}, "/events/924305118331207681", event),
+			API:   answering(&dashboardtest.API{World: dashboardtest.Trouble}, "/events/924305118331207681", api.Detail{Event: event}),
 			Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
 		})
 		text := serve(d, request("GET", "/events/924305118331207681", nil)).Body.String()
-		for part, want := range map[string]bool{"It was delivered nowhere": !delivered, "<option>ledger</option>": !delivered, `<input type="hidden" name="force" value="true">`: !delivered, "It is done everywhere": delivered} {
+		for part, want := range map[string]bool{"No delivery of it is on record: " + why + ". Delivering it": why != "", "<option>ledger</option>": why != "", `<input type="hidden" name="force" value="true">`: why != "", "It is done everywhere": why == ""} {
 			if strings.Contains(text, part) != want {
-				t.Errorf("delivered since: %t, and %q is there: %t", delivered, part, !want)
+				t.Errorf("it was delivered: %t (%s), and %q is there: %t", why == "", why, part, !want)
 			}
 		}
 	}

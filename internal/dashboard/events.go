@@ -300,12 +300,9 @@ type eventView struct {
 	api.Detail
 	Copies   string   `json:"copies,omitempty"` // when they came, and for how long the sender is known to send any
 	Timeline []moment `json:"timeline"`
-	// Destinations are what an event that never went anywhere may be delivered to.
+	// Destinations are what an event may be delivered to of which no delivery is on record.
 	Destinations []string `json:"-"`
 }
-
-// NeverWent reports whether no route wanted the event, and it was delivered nowhere since.
-func (v eventView) NeverWent() bool { return v.Unrouted && len(v.Deliveries) == 0 }
 
 // whenCopiesCame says how late the last copy of an event came, and for how long its sender is known to send any.
 func whenCopiesCame(e *api.Detail, from *api.Source) string {
@@ -375,7 +372,7 @@ func (d *dashboard) event(r *http.Request) (*page, error) {
 	if err := d.get(r.Context(), path, nil, &v.Detail); err != nil {
 		return nil, err
 	}
-	if v.NeverWent() {
+	if v.Nowhere() != "" {
 		_, v.Destinations = d.names(r.Context())
 	}
 	from := d.sourceOf(r.Context(), v.Source)
