@@ -392,6 +392,32 @@ func TestReplayFormIsSentTwice(t *testing.T) {
 	}
 }
 
+// What was mistyped in the form is there to be corrected, with the rest of the form, and nothing is said of deliveries.
+func TestReplayFormIsMistyped(t *testing.T) {
+	for rate, c := range map[string]struct{ says, calls string }{
+		"50/s": {"rate: write how many become due in a second", ""}, "NaN": {"rate: write how many", ""},
+		"0.001": {"rate: this is slower than", "/api/v1/replay"},
+	} {
+		var asked string
+		d := dashboard.New(dashboard.Options{
+			API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = r.URL.Path
+				w.WriteHeader(http.StatusUnprocessableEntity)
+				_ = json.NewEncoder(w).Encode(huma.ErrorModel{Status: 422, Detail: "validation failed", Errors: []*huma.ErrorDetail{{Location: "body.rate", Message: "this is slower than one in a hundred seconds"}}})
+			}),
+			Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
+		})
+		form := url.Values{"step": {"do"}, "source": {"billing"}, "state": {"dead"}, "reason": {"mended"}, "rate": {rate}, "made": {"2026-11-22T14:29:00Z"}}
+		text := serve(d, request("POST", "/replay", form)).Body.String()
+		if got := formOf(t, text, "do"); !reflect.DeepEqual(got, form) {
+			t.Errorf("%s: the form has %v, want %v", rate, got, form)
+		}
+		if !strings.Contains(text, "<h1>Not delivered again</h1>") || !strings.Contains(text, c.says) || strings.Contains(text, "begin again") || asked != c.calls {
+			t.Errorf("%s: asked is %q, and the page says %s", rate, asked, text)
+		}
+	}
+}
+
 // A form that cannot be read, as one that is too long, asks for nothing: without its fields it would be about all events. What a
 // replay that goes on carries is as long however many bodies are gone.
 func TestReplayFormThatCannotBeRead(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -34,6 +35,8 @@ type replayView struct {
 	Wrong  string           `json:"wrong,omitempty"` // why nothing, or not all, was done
 	// Unknown is set if what went wrong may have been done all the same.
 	Unknown bool `json:"unknown,omitempty"`
+	// Mistyped is set if nothing was done because of what was typed into the form, which is there to be corrected.
+	Mistyped bool `json:"-"`
 }
 
 // Counted reports whether nothing was done but counting.
@@ -93,8 +96,8 @@ func (d *dashboard) replayMany(r *http.Request) (*page, error) {
 	}
 	dry := counts(r)
 	rate, err := strconv.ParseFloat(cmp.Or(v.Rate, "0"), 64)
-	if err != nil {
-		return d.replayed(r, v, true, refusal(http.StatusUnprocessableEntity, "rate: write how many become due in a second, such as 50, or nothing for all at once"), "")
+	if err != nil || math.IsNaN(rate) || math.IsInf(rate, 0) {
+		return d.replayed(r, v, dry, refusal(http.StatusUnprocessableEntity, "rate: write how many become due in a second, such as 50, or nothing for all at once"), "")
 	}
 	in := map[string]any{"filter": v.Filter.body(), "force": v.Force, "reason": v.Reason, "rate": rate, "dry_run": dry}
 	if !v.Made.IsZero() {
@@ -134,11 +137,12 @@ func (d *dashboard) replayed(r *http.Request, v *replayView, dry bool, err error
 		return nil, err
 	}
 	if why != nil {
-		v.Wrong, v.Unknown = why.Error(), why.Status == http.StatusServiceUnavailable && !why.Again && v.Force && !dry
+		v.Wrong, v.Mistyped = why.Error(), !dry && why.Status == http.StatusUnprocessableEntity && v.Result.Cursor == ""
+		v.Unknown = why.Status == http.StatusServiceUnavailable && !why.Again && v.Force && !dry
 	}
 	v.Result.DryRun = dry
 	p := &page{Title: "Replay", Place: "/events", Data: v}
-	if line != "" {
+	if line != "" && !v.Mistyped {
 		p.Commands = []command{{"The same", line}}
 	}
 	return p, nil
