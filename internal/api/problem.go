@@ -49,6 +49,9 @@ func (a *api) problem(ctx context.Context, err error) error {
 		return retryLater("others are asking already; try again in a moment")
 	case errors.As(err, &unknown):
 		a.opt.Logger.LogAttrs(ctx, slog.LevelError, "api: it is not known whether deliveries are replayed", slog.Any("error", err))
+		if !unknown.forced {
+			return retryLater("it is not known whether anything is delivered again; try again: what has begun is left alone")
+		}
 		return huma.Error503ServiceUnavailable("it is not known whether anything is delivered again: look at the event, or at the audit log, before you ask once more")
 	case errors.Is(err, context.DeadlineExceeded):
 		return retryLater("the store took too long; narrow the time with since and until, or try again")

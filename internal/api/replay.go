@@ -151,16 +151,20 @@ func (a *api) replayOne(ctx context.Context, where finder, in *ReplayOne) (*answ
 	return out, nil
 }
 
-// outcome says of a replay with force that failed that nobody knows whether it began: to try again may deliver it twice.
+// outcome says of a replay that failed that nobody knows whether it began.
 func outcome(r *journal.Replay, err error) error {
-	if err == nil || r.DryRun || !r.Force || errors.Is(err, journal.ErrNoReplay) {
+	if err == nil || r.DryRun || errors.Is(err, journal.ErrNoReplay) {
 		return err
 	}
-	return unknownReplay{err}
+	return unknownReplay{err, r.Force}
 }
 
-// unknownReplay is the failure of a replay that may have begun.
-type unknownReplay struct{ error }
+// unknownReplay is the failure of a replay that may have begun. To try again may deliver twice what is forced; what comes again
+// without force leaves alone what has begun.
+type unknownReplay struct {
+	error
+	forced bool
+}
 
 func (u unknownReplay) Unwrap() error { return u.error }
 

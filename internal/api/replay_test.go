@@ -28,7 +28,8 @@ func (l *lost) Replay(_ context.Context, r journal.Replay, limit int) (journal.R
 	return journal.Replayed{}, context.DeadlineExceeded
 }
 
-// Nobody is advised to try again what may have been done by force; what comes again without force is idle.
+// Whoever asked is told that nobody knows, and not to try again what may have been done by force; what comes again without force
+// is idle.
 func TestReplayOfUnknownOutcome(t *testing.T) {
 	r := newRig(t)
 	r.accept("done", journal.Done)
@@ -39,9 +40,10 @@ func TestReplayOfUnknownOutcome(t *testing.T) {
 	} {
 		for _, force := range []bool{false, true} {
 			body["force"] = force
-			got := r.post(path, body, http.StatusServiceUnavailable)["detail"].(string)
-			if strings.Contains(got, "try again") == force || strings.Contains(got, "not known whether") != force {
-				t.Errorf("%s, force %t: %s", path, force, got)
+			w, answer := r.send(request("POST", path, body))
+			got, again := fmt.Sprint(answer["detail"]), w.Header().Get("Retry-After") != ""
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(got, "not known whether") || strings.Contains(got, "try again") == force || again == force {
+				t.Errorf("%s, force %t: %d, to be tried again: %t, %s", path, force, w.Code, again, got)
 			}
 		}
 	}

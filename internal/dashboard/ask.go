@@ -19,7 +19,7 @@ import (
 // Refusal is why the API does not do or tell what a page asks for.
 type Refusal struct {
 	huma.ErrorModel
-	// Again says that nothing was done, and that the API asks to be asked again.
+	// Again says that the API may be asked again: nothing was done, or what was done is left alone then.
 	Again bool `json:"-"`
 }
 

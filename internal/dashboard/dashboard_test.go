@@ -367,7 +367,7 @@ func TestReplayFormIsSentTwice(t *testing.T) {
 		"one, unknown":  {503, "true", "", "Not known whether it is delivered again", `href="/events/924305118331207681">Look at the event first`, "/events/924305118331207681/replay", "Not delivered again"},
 		"one, refused":  {409, "true", "", "Not delivered again", "it says so", "/events/924305118331207681/replay", "Look at the event"},
 		"many, unknown": {503, "true", `{"deliveries":7,"cursor":"x"}`, "Not known whether it is delivered again", "7\u00a0deliveries begin", "/replay", "may be delivered twice"},
-		"many, stopped": {503, "", `{"deliveries":7,"cursor":"x"}`, "Stopped", "7\u00a0deliveries begin", "/replay", "Not delivered again"},
+		"many, stopped": {409, "", `{"deliveries":7,"cursor":"x"}`, "Stopped", "7\u00a0deliveries begin", "/replay", "Not delivered again"},
 		"many, refused": {422, "", "", "Not delivered again", "it says so", "/replay", "Stopped"},
 	} {
 		failing := dashboard.New(dashboard.Options{
@@ -414,6 +414,32 @@ func TestReplayFormIsMistyped(t *testing.T) {
 		}
 		if !strings.Contains(text, "<h1>Not delivered again</h1>") || !strings.Contains(text, c.says) || strings.Contains(text, "begin again") || asked != c.calls {
 			t.Errorf("%s: asked is %q, and the page says %s", rate, asked, text)
+		}
+	}
+}
+
+// A replay of which the answer is lost is not said to have done nothing, whether or not the API may be asked again.
+func TestReplayWhoseAnswerIsLost(t *testing.T) {
+	for path, form := range map[string]url.Values{
+		"/events/924305118331207681/replay": {}, "/replay": {"source": {"billing"}}, "/replay?goes-on": {"source": {"billing"}, "cursor": {"x"}, "so_far": {`{"deliveries":7}`}},
+	} {
+		told := &dashboardtest.API{World: dashboardtest.Trouble}
+		d := dashboard.New(dashboard.Options{
+			API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				told.ServeHTTP(httptest.NewRecorder(), r)
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				_ = json.NewEncoder(w).Encode(huma.ErrorModel{Status: 503, Detail: "it is not known"})
+			}),
+			Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
+		})
+		for step, title := range map[string]string{"do": "Not known whether it is delivered again", "count": "Deliver again?"} {
+			form.Set("step", step)
+			form.Set("reason", "mended")
+			text := serve(d, request("POST", path, form)).Body.String()
+			if !strings.Contains(text, "<h1>"+title+"</h1>") || strings.Contains(text, "0\u00a0deliveries") || len(told.Calls()) == 0 {
+				t.Errorf("%s, %s: after %q the page says %s", path, step, told.Calls(), text)
+			}
 		}
 	}
 }

@@ -138,7 +138,8 @@ func (d *dashboard) replayed(r *http.Request, v *replayView, dry bool, err error
 	}
 	if why != nil {
 		v.Wrong, v.Mistyped = why.Error(), !dry && why.Status == http.StatusUnprocessableEntity && v.Result.Cursor == ""
-		v.Unknown = why.Status == http.StatusServiceUnavailable && !why.Again && v.Force && !dry
+		// With force the API says that it may be asked again only where nothing was done; without, it says so in any case.
+		v.Unknown = !dry && why.Status == http.StatusServiceUnavailable && !(v.Force && why.Again)
 	}
 	v.Result.DryRun = dry
 	p := &page{Title: "Replay", Place: "/events", Data: v}
