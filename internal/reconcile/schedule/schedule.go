@@ -37,8 +37,8 @@ const (
 	unsaidWindow = 30 * 24 * time.Hour // for which what is missing is remembered, where neither the sender nor the journal forgets
 )
 
-// What a run found at its end is on record two words with the store later, and no program is made in which that takes longer than
-// those expect who dismiss it.
+// What a run found is on record two words with the store after its end. This does not compile if that takes longer than those allow
+// for who dismiss what is missing.
 const _ = uint(journal.RecordedWithin - 2*askTime)
 
 // Source is a source that is compared again and again.
