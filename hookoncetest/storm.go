@@ -139,7 +139,7 @@ func (s *sender) storm() *Report {
 	if !first.acknowledged() {
 		s.t.Fatalf("hookoncetest: not even on the happy path: %s (%s). Does the handler know the secret, is it at %s (else say where, with URL), and are its tables there?", first.story(), first.key, s.address(first))
 	}
-	_, took := s.happyPath() // of the first, which opened connections, less would be left than its time says
+	_, took := s.happyPath() // the first opened connections, and took longer than others do
 	s.burst(took)
 	s.hangUps(took)
 	s.endings(took)
