@@ -406,10 +406,8 @@ func (v *Overview) drawDestination(d *DestinationState, c *counts) {
 		}
 		d.Backlog += o.Count
 		if d.Oldest == nil || o.Oldest.Before(*d.Oldest) {
-			d.Oldest = &o.Oldest
-		}
-		if d.Since == nil || o.Since.Before(*d.Since) {
-			d.Since = &o.Since
+			at := o.Oldest
+			d.Oldest = &at
 		}
 	}
 	for r := range c.rows {
