@@ -91,25 +91,6 @@ type OpenCount struct {
 	Count       int64
 	// Oldest is when the oldest of the events was accepted, to the millisecond.
 	Oldest time.Time
-	// Since is since when the one waits that waits longest, by [WaitsSince]. It is to come where all of them were put off.
-	Since time.Time
-}
-
-// WaitsSince returns since when deliveries of a destination in one state wait. What an operator had begin again, unless it is
-// dead, was put off on purpose, and its event may be days old: it waits since it was due or, where it was tried since, from the
-// first such attempt on, for each failure puts it off again. accepted is the oldest event of the others, 0 for none, and received
-// when that was; due is when the first that began again is due, and tried when the one with the oldest event was. Zero: there is
-// none.
-func WaitsSince(accepted int64, received, due, tried time.Time) (since time.Time) {
-	if accepted != 0 {
-		since = AcceptedAt(accepted, received)
-	}
-	for _, at := range []time.Time{due, tried} {
-		if since.IsZero() || !at.IsZero() && at.Before(since) {
-			since = at
-		}
-	}
-	return since
 }
 
 // ByState adds up destinations.

@@ -245,12 +245,12 @@ func (m *Memory) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	return m.backlog(), nil
 }
 
-// receivedAt is when an event was received; zero if there is a delivery of it alone.
-func (m *Memory) receivedAt(id int64) (at time.Time) {
+// acceptedAt is when an event was accepted, of which there may be a delivery alone.
+func (m *Memory) acceptedAt(id int64) time.Time {
 	if ev := m.events[id]; ev != nil {
-		at = ev.received
+		return journal.AcceptedAt(id, ev.received)
 	}
-	return at
+	return journal.IDTime(id)
 }
 
 // backlog is what [Memory.Open] returns.
@@ -259,35 +259,15 @@ func (m *Memory) backlog() (open []journal.OpenCount) {
 		destination string
 		state       journal.State
 	}
-	all := map[group][]*Delivery{}
+	count, oldest := map[group]int64{}, map[group]int64{}
 	for _, d := range m.deliveries {
 		g := group{d.Destination, d.State}
-		all[g] = append(all[g], d)
+		if count[g]++; oldest[g] == 0 || d.EventID < oldest[g] {
+			oldest[g] = d.EventID
+		}
 	}
-	for g, of := range all {
-		slices.SortFunc(of, func(a, b *Delivery) int { return cmp.Compare(a.EventID, b.EventID) })
-		oldest, accepted := of[0].EventID, int64(0)
-		var due, tried time.Time
-		var replayed *Delivery
-		for _, d := range of {
-			again := d.Origin == journal.OriginReplayed && d.State != journal.Dead
-			switch {
-			case !again && accepted == 0:
-				accepted = d.EventID
-			case again && replayed == nil:
-				replayed, due = d, d.Due
-			case again && d.Due.Before(due):
-				due = d.Due
-			}
-		}
-		for _, a := range m.attempts {
-			if d := replayed; d != nil && a.EventID == d.EventID && a.Destination == d.Destination && a.Token > d.Token-int64(d.Tries) &&
-				(tried.IsZero() || a.Started.Before(tried)) {
-				tried = a.Started
-			}
-		}
-		open = append(open, journal.OpenCount{Destination: g.destination, State: g.state, Count: int64(len(of)),
-			Oldest: journal.AcceptedAt(oldest, m.receivedAt(oldest)), Since: journal.WaitsSince(accepted, m.receivedAt(accepted), due, tried)})
+	for g, n := range count {
+		open = append(open, journal.OpenCount{Destination: g.destination, State: g.state, Count: n, Oldest: m.acceptedAt(oldest[g])})
 	}
 	slices.SortFunc(open, func(a, b journal.OpenCount) int {
 		return cmp.Or(cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.State, b.State))

@@ -272,27 +272,20 @@ func (s *Store) attempts(ctx context.Context, db reader, id int64) ([]journal.At
 	return attempts, err
 }
 
-// openByDestinationSQL reads the deliveries once, as counting them takes, and then two events, and the attempts at one delivery,
-// of each destination and state.
-const openByDestinationSQL = `SELECT destination, state, n, oldest, (SELECT e.received_at FROM {{.}}events e WHERE e.id = oldest),
-		coalesce(accepted, 0), (SELECT e.received_at FROM {{.}}events e WHERE e.id = accepted), due,
-		(SELECT min(a.started_at) FROM {{.}}deliveries d, {{.}}attempts a
-			WHERE d.event_id = replayed AND d.destination = o.destination
-				AND a.event_id = replayed AND a.destination = o.destination AND a.token > d.token - d.tries)
-	FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest, min(event_id) FILTER (WHERE NOT again) AS accepted,
-			min(event_id) FILTER (WHERE again) AS replayed, min(due_at) FILTER (WHERE again) AS due
-		FROM (SELECT *, origin = 2 AND due_at IS NOT NULL AS again FROM {{.}}deliveries)
-		GROUP BY destination, state) o
-	ORDER BY destination, state`
-
 // Open implements [journal.Store].
 func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
-	open, err := rows(ctx, s.readers, s.in(openByDestinationSQL), nil, func(row scanner) (c journal.OpenCount, err error) {
-		var oldest, accepted int64
-		var received, own, due, tried sql.NullInt64
-		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest, &received, &accepted, &own, &due, &tried)
-		c.Oldest = journal.AcceptedAt(oldest, orZero(received))
-		c.Since = journal.WaitsSince(accepted, orZero(own), orZero(due), orZero(tried))
+	const text = `SELECT destination, state, n, oldest, (SELECT e.received_at FROM {{.}}events e WHERE e.id = oldest)
+		FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest FROM {{.}}deliveries GROUP BY destination, state)
+		ORDER BY destination, state`
+	open, err := rows(ctx, s.readers, s.in(text), nil, func(row scanner) (c journal.OpenCount, err error) {
+		var oldest int64
+		var micro sql.NullInt64
+		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest, &micro)
+		var received time.Time
+		if micro.Valid {
+			received = time.UnixMicro(micro.Int64)
+		}
+		c.Oldest = journal.AcceptedAt(oldest, received)
 		return c, err
 	})
 	return open, failed("counting open work", err)
