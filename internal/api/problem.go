@@ -50,7 +50,7 @@ func (a *api) problem(ctx context.Context, err error) error {
 	case errors.As(err, &unknown):
 		a.opt.Logger.LogAttrs(ctx, slog.LevelError, "api: it is not known whether deliveries are replayed", slog.Any("error", err))
 		if !unknown.forced {
-			return retryLater("it is not known whether anything is delivered again; try again: what has begun is left alone")
+			return retryLater("it is not known whether anything is delivered again; try again, if it took too long with a narrower time: what has begun is left alone")
 		}
 		return huma.Error503ServiceUnavailable("it is not known whether anything is delivered again: look at the event, or at the audit log, before you ask once more")
 	case errors.Is(err, context.DeadlineExceeded):

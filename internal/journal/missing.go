@@ -145,8 +145,8 @@ type Dismissal struct {
 	// IDs are those of events: their keys or, where they have none, their entries. They count whether the provider was asked for
 	// them or not.
 	IDs []string
-	// FoundBefore ends all that was found before then and stood in a list of that moment, and the count of those beyond unless it
-	// was raised since: what nobody has seen nobody dismisses.
+	// FoundBefore ends all that was found before then and stood in a list of that moment, and the count of those beyond unless a run
+	// counted since: what nobody has seen nobody dismisses.
 	FoundBefore time.Time
 	// Since ends only the count of those beyond, if they all happened then or later: a comparison from then on has left nothing
 	// missing.
