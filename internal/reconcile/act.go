@@ -20,11 +20,13 @@ func (r *run) acts() bool { return r.opts.Redeliver || r.opts.Ingest != nil }
 // act does what was asked for about a missing event, as long as nothing stopped that: what fails is told in the report, and ends
 // the acting where all others would fail as well.
 func (r *run) act(ctx context.Context, p *pending) {
-	if r.stopped = cmp.Or(r.stopped, ctx.Err()); r.stopped != nil || !r.acts() {
+	r.stopped = cmp.Or(r.stopped, ctx.Err())
+	decided := p.missing.Outcome != "" // it is held, or was asked for before, whatever stops the rest
+	if !r.acts() || r.stopped != nil && !decided {
 		return
 	}
 	switch {
-	case p.missing.Outcome != "": // it is held, or was asked for before
+	case decided:
 	case r.opts.Redeliver:
 		r.stopped = r.redeliver(ctx, p)
 	default:

@@ -143,6 +143,30 @@ func TestRedeliverTooOften(t *testing.T) {
 	})
 }
 
+// TestAskedBeforeCounts: what was asked for before counts as such, whatever stops a run, so that nothing is counted off.
+func TestAskedBeforeCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, &reconciletest.Server{Intercept: resends(func(w http.ResponseWriter, n int) {
+			w.Header().Set("Retry-After", "7200")
+			w.WriteHeader(429)
+		})}, func(s *spec.Spec) { s.Reconcile.List.Event.Body = "$.event.none" })
+		w.server.Add(entries(3)...)
+		w.opts.Redeliver = true
+		w.opts.Asked = func(m reconcile.Missing) bool { return m.Entry != "evt_000" }
+		r, err := w.run()
+		if answer, _ := errors.AsType[*reconcile.AnswerError](err); answer == nil {
+			t.Fatalf("the run ended with %v", err)
+		}
+		outcomes := map[reconcile.Outcome]int{}
+		for _, m := range r.Undelivered {
+			outcomes[m.Outcome]++
+		}
+		if outcomes[reconcile.Redelivered] != 2 || r.Redelivered != 2 || outcomes[reconcile.Failed] != r.Failed {
+			t.Errorf("counted are %d redelivered and %d failed, named %v", r.Redelivered, r.Failed, outcomes)
+		}
+	})
+}
+
 // TestRedeliverOnce: a request of which nobody knows whether it was carried out is not repeated.
 func TestRedeliverOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

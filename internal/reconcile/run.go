@@ -139,12 +139,14 @@ func (r *run) run(ctx context.Context) error {
 // ranged reports whether a list keeps to a range that nobody else could hold it to, because it has no times.
 func (c *client) ranged() bool {
 	l := c.spec.List
-	return l.Time == nil && len(c.opts.Provider.Spec().Event.Time) == 0 && slices.Contains(slices.Concat(l.Path.Names(), l.Body.Names()), "since")
+	return l.Time == nil && slices.Contains(slices.Concat(l.Path.Names(), l.Body.Names()), "since")
 }
 
 // undated reports whether nobody knows when an event was made, so that it may be from before the range, and have been done by somebody
 // else.
-func (r *run) undated(m *Missing) bool { return m.Time.IsZero() && !r.ranged }
+func (r *run) undated(m *Missing) bool {
+	return !r.ranged && (m.Time.IsZero() || m.Time.Before(r.report.Since.Truncate(time.Second)))
+}
 
 // tooYoung reports whether an event may be under way, and remembers the oldest of those.
 func (r *run) tooYoung(p *pending) bool {
@@ -197,8 +199,8 @@ func (r *run) page(ctx context.Context, page Page) error {
 			r.unkeyed(e, hookonce.Event{})
 		}
 		for _, event := range e.Events {
-			if !r.inRange(timeOf(e, event)) {
-				continue
+			if at := timeOf(e, event); !r.inRange(at) && !(e.Time.IsZero() && at.Before(r.report.Since)) {
+				continue // what is older by its own time alone may have been sent since
 			}
 			if p := r.take(e, event); p != nil {
 				fresh = append(fresh, p)

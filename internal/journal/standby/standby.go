@@ -128,9 +128,10 @@ func (r *Records) look(ctx context.Context) {
 	}
 	replayed, err := r.opt.Copy.Replayed(ctx)
 	if err == nil && silent == nil && replayed.Follows(primary) != nil {
-		if primary, silent = r.ask(ctx); silent == nil {
-			err = replayed.Follows(primary)
+		if primary, silent = r.ask(ctx); silent != nil {
+			return // what was known of the copy stands: whether it follows nobody says now
 		}
+		err = replayed.Follows(primary)
 	}
 	if err != nil {
 		r.lost(ctx, err)

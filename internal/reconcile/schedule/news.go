@@ -145,9 +145,9 @@ func (s *Schedule) news(src *Source, mark journal.Mark, r *reconcile.Report, err
 	}
 	// Of those beyond what a report names only the numbers are known.
 	found.Missing += r.Missing - len(r.Events)
-	found.Redelivered += r.Redelivered - redelivered
-	found.Stored += r.Stored - stored
-	found.Failed += r.Failed - failed
+	found.Redelivered += max(0, r.Redelivered-redelivered)
+	found.Stored += max(0, r.Stored-stored)
+	found.Failed += max(0, r.Failed-failed)
 	if err != nil && len(before) <= reconcile.MaxMissing+1 { // it did not come to all of them; one stands for those without names
 		for id, was := range before {
 			if _, is := now[id]; !is {
