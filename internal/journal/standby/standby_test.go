@@ -247,8 +247,8 @@ func TestThePrimaryWritesMeanwhile(t *testing.T) {
 	w.clock += time.Second
 	w.copy.replayed.LSN, w.copy.seen = 200, func() { w.failing = errors.New("connection refused") }
 	w.records.look(t.Context())
-	if _, asked := w.records.AsOf(); !asked || w.log.String() != "" {
-		t.Errorf("the primary is away, and the copy is asked: %v, and the log says %q", asked, w.log.String())
+	if moment, asked := w.records.AsOf(); !asked || !moment.Equal(w.now().Add(-time.Second)) || w.log.String() != "" {
+		t.Errorf("the primary is away, and the copy, of which nobody knows whether it follows, is asked: %v, as of %v, and the log says %q", asked, moment, w.log.String())
 	}
 }
 
