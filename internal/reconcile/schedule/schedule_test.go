@@ -464,7 +464,7 @@ func TestUnkeyedIsRedeliveredOnce(t *testing.T) {
 					t.Fatalf("it was asked for %d times", n)
 				}
 				g.stop()
-				g = w.start()
+				w.start()
 				w.pass(24 * time.Hour)
 				if n := len(w.server.Resent()); n > 2 {
 					t.Errorf("it was asked for %d times, by two processes", n)
