@@ -76,8 +76,8 @@ func TestRulesAndBoardNameMetrics(t *testing.T) {
 	}
 }
 
-// notMetrics are the other names in pages that begin likewise: roles and tables.
-var notMetrics = []string{"hookonce_gateway", "hookonce_owner", "hookonce_goose_db_version", "hookonce_claims", "hookonce_deliveries", "hookonce_effects", "hookonce_lanes"}
+// notMetrics are the other names in pages that begin likewise: roles, schemas and tables.
+var notMetrics = []string{"hookonce_gateway", "hookonce_owner", "hookonce_before", "hookonce_goose_db_version", "hookonce_claims", "hookonce_deliveries", "hookonce_effects", "hookonce_lanes"}
 
 // declared is a metric in the code of package hookonceprom, which is a module of its own.
 var declared = regexp.MustCompile(`"(hookonce_[a-z_]+)", (?:Help: )?"`)
