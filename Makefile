@@ -73,7 +73,7 @@ WATCHED = $(UNWATCHED:%=-gcflags=%=-race=false)
 # How vet and staticcheck have compiled what they look at.
 COMPILED ?= -trimpath
 
-test: servers vetted ## what is run before a commit: all but the long tests, without the race detector; ten minutes, once all is compiled
+test: servers vetted ## what is run before a commit: all but the long tests, without the race detector; a quarter of an hour on two cores, once all is compiled
 	@$(MAKE) --jobs=2 quick others staticcheck TRIM=
 
 race: servers ## every test, under the race detector where it sees something; half an hour

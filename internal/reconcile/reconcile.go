@@ -241,8 +241,8 @@ type Report struct {
 	Young int `json:"young,omitempty"`
 	// Forgotten are not on record, and so old that they may have been: see [Options.Remembered].
 	Forgotten int `json:"forgotten,omitempty"`
-	// Undated are not on record, or not delivered, and the list does not say when they were made, so that they may be from before
-	// Since: see [Options.OnlyDated]. Without that they are Missing, or Unkeyed, as others are.
+	// Undated are not on record, or not delivered, and the list does not say when they were made, or an event's own time alone says so
+	// and is before Since, so that they may be from before it: see [Options.OnlyDated]. Without that they are Missing, or Unkeyed, as others are.
 	Undated int `json:"undated,omitempty"`
 	// Other are of types that are not wanted.
 	Other int `json:"other,omitempty"`
