@@ -159,6 +159,48 @@ func TestAFileThatIsGone(t *testing.T) {
 	}
 }
 
+// during is an outbox whose file something happens to while effects are taken.
+type during struct {
+	Store
+	happens func() error
+}
+
+func (d during) TakeEffects(context.Context, hookonce.TakeRequest) ([]hookonce.QueuedEffect, error) {
+	return []hookonce.QueuedEffect{{ID: 1}}, d.happens()
+}
+
+// What was taken while the file was taken away is not begun; what was taken while nobody could look is, or it would wait for the
+// end of its lease.
+func TestAFileThatGoesMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(dir, path string) error
+		taken   int
+	}{
+		"it is moved": {func(_, path string) error { return os.Rename(path, path+".old") }, 0},
+		"nothing":     {func(string, string) error { return nil }, 1},
+		"nobody may look": {func(dir, _ string) error { // a link that leads to itself
+			return errors.Join(os.Rename(dir, dir+".old"), os.Symlink(dir, dir))
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			path := filepath.Join(dir, "app.db")
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := standing{during{happens: func() error { return c.happens(dir, path) }}, path, info}
+			taken, err := s.TakeEffects(t.Context(), hookonce.TakeRequest{})
+			if len(taken) != c.taken || (err == nil) != (c.taken == 1) {
+				t.Errorf("%d are begun, %v, want %d", len(taken), err, c.taken)
+			}
+		})
+	}
+}
+
 func migrated(t *testing.T, path string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)

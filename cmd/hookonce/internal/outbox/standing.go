@@ -40,13 +40,11 @@ func (s standing) TakeEffects(ctx context.Context, req hookonce.TakeRequest) ([]
 		return nil, err
 	}
 	taken, err := s.Store.TakeEffects(ctx, req)
-	if err == nil {
-		err = s.check()
+	// Where nobody can look, what was taken is begun: it would wait for the end of its lease, as if its relay had died.
+	if gone := s.check(); err == nil && hookonce.IsPermanent(gone) {
+		return nil, gone
 	}
-	if err != nil {
-		return nil, err
-	}
-	return taken, nil
+	return taken, err
 }
 
 // CompleteEffect implements [hookonce.EffectQueue].
