@@ -130,18 +130,30 @@ func reconcileClaims(t *testing.T, dsn string, store *sqlstore.Store) {
 	if out := ask(1, "--source=renamed", "--redeliver"); !strings.Contains(out, "nothing was done about them: 22 of 25 events that are missing at renamed are claimed under billing") {
 		t.Errorf("under another name it said\n%s", out)
 	}
-	var again []string
+	asked := make(chan string, 25)
 	f.mu.Lock()
-	f.again = func(id string) { again = append(again, id) }
+	f.again = func(id string) { asked <- id }
 	f.mu.Unlock()
+	again := func() string {
+		all := []string{}
+		for len(asked) > 0 {
+			all = append(all, <-asked)
+		}
+		return fmt.Sprint(all)
+	}
 	// What came under a name that the source had in between is held, unless somebody insists.
 	claim("another", "evt_23")
-	if out := ask(1, "--redeliver"); !strings.Contains(out, "redelivered  2") || !strings.Contains(out, "held claimed under another, first at ") || fmt.Sprint(again) != "[evt_22 evt_24]" {
-		t.Errorf("sent again is %v:\n%s", again, out)
+	if out := ask(1, "--redeliver"); !strings.Contains(out, "redelivered  2") || !strings.Contains(out, "held claimed under another, first at ") {
+		t.Errorf("it said\n%s", out)
 	}
-	again = nil
-	if out := ask(0, "--redeliver", "--really"); !strings.Contains(out, "redelivered  3") || fmt.Sprint(again) != "[evt_22 evt_23 evt_24]" {
-		t.Errorf("sent again is %v:\n%s", again, out)
+	if sent := again(); sent != "[evt_22 evt_24]" {
+		t.Errorf("sent again is %s", sent)
+	}
+	if out := ask(0, "--redeliver", "--really"); !strings.Contains(out, "redelivered  3") {
+		t.Errorf("it said\n%s", out)
+	}
+	if sent := again(); sent != "[evt_22 evt_23 evt_24]" {
+		t.Errorf("sent again is %s", sent)
 	}
 }
 
