@@ -73,6 +73,7 @@ WATCHED = $(UNWATCHED:%=-gcflags=%=-race=false)
 # How vet and staticcheck have compiled what they look at.
 COMPILED ?= -trimpath
 
+test: export HOOKONCE_TEST_SKIPS_LONG = 1
 test: servers vetted ## what is run before a commit: all but the long tests, without the race detector; a quarter of an hour on two cores, once all is compiled
 	@$(MAKE) --jobs=2 quick others staticcheck TRIM=
 
@@ -92,7 +93,7 @@ FIRST = ./cmd/hookonce/internal/endtoend ./internal/gateway ./sqlstore
 PACKAGES = -vet=off -p $$(getconf _NPROCESSORS_ONLN) $(HANGS) $(FIRST) ./...
 
 quick:
-	HOOKONCE_TEST_SKIPS_LONG=1 GOFLAGS=-trimpath go test $(PACKAGES)
+	GOFLAGS=-trimpath go test $(PACKAGES)
 
 # The programs that tests build are watched as well, and little is compiled for them.
 watched: export GOFLAGS = $(WATCHED) -trimpath -race

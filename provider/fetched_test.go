@@ -92,6 +92,7 @@ func TestFetchedVectors(t *testing.T) {
 // TestMutatedFetchedVectors changes every byte of the token, and of the body where the token is that.
 func TestMutatedFetchedVectors(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	for _, v := range fetchedVectors(t, "") {
 		t.Run(v.Provider, func(t *testing.T) {
 			p := v.over(t, v.net(), v.Secret)

@@ -340,6 +340,7 @@ func TestObserveIsNoClaim(t *testing.T) {
 
 // A storm of copies, at once and later, of failures and of forgeries: the report has the numbers of its sender.
 func TestObserveReportEqualsTheTruth(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		app := newSink(t)
@@ -416,6 +417,7 @@ func TestObserveReportEqualsTheTruth(t *testing.T) {
 
 // A gateway that starts while the store is away serves what is observed, and the rest when the store is there.
 func TestObserveStartsWithoutTheStore(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Options{})
 	app := newSink(t)

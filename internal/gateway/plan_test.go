@@ -146,6 +146,7 @@ func TestPlan_everySetting(t *testing.T) {
 // would be made of them: whatever the setting is.
 func TestPlan_keepsProviders(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	t.Parallel()
 	of := func(p *plan, source string) hookonce.Provider {
 		for _, s := range p.ingest.Sources {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -255,6 +256,7 @@ func (s *shop) unkeyed(t *testing.T, url string) {
 // A program that catches the error of a statement and goes on has its COMMIT answered with ROLLBACK, and no error.
 // It must not acknowledge what is not there.
 func TestExamplesNoticeAHiddenError(t *testing.T) {
+	testskip.Long(t)
 	for name, c := range map[string]struct {
 		program         func(t *testing.T) (path string)
 		command         string
@@ -297,6 +299,7 @@ func TestExamplesNoticeAHiddenError(t *testing.T) {
 
 // A program outlives its connections, as it has to in a failover: the idle ones, and one with a transaction open.
 func TestExamplesOutliveTheirConnections(t *testing.T) {
+	testskip.Long(t)
 	for name, start := range map[string]func(*shop, *testing.T) string{"node": (*shop).node, "python": (*shop).python} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t)

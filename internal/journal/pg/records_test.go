@@ -12,11 +12,13 @@ import (
 // them.
 func TestRecords(t *testing.T) {
 	t.Parallel()
-	dsn := pgtest.Sessions(t, pgtest.DSN(t))
-	d := &database{direct: dsn, dsn: dsn}
-	t.Run("cache_statement", func(t *testing.T) { journaltest.RunRecords(t, d.fixture) })
-	d.dsn = queryMode(dsn, "simple_protocol")
-	t.Run("simple_protocol", func(t *testing.T) { journaltest.RunRecords(t, d.fixture) })
+	journaltest.RunRecords(t, inMode(t, "cache_statement").fixture)
+}
+
+func TestRecordsInSimpleProtocol(t *testing.T) {
+	testskip.Long(t)
+	t.Parallel()
+	journaltest.RunRecords(t, inMode(t, "simple_protocol").fixture)
 }
 
 func TestRecordsThroughPgBouncer(t *testing.T) {

@@ -32,6 +32,7 @@ import (
 
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/dashboard/dashboardtest"
+	"github.com/hookonce/hookonce/internal/testskip"
 )
 
 var screenshots = flag.String("screenshots", "", "write pictures of the pages into this `folder`; with -run TestScreenshots")
@@ -195,43 +196,59 @@ func (b *browser) violations(script string) (found []string) {
 	return found
 }
 
+// A look is how somebody looks at a page: in light or dark, on a telephone or on a large screen.
+type look struct {
+	theme string
+	width int64
+}
+
+// everyLook has each theme and each width, otherLooks what is left.
+var everyLook, otherLooks = []look{{"light", 400}, {"dark", 1400}}, []look{{"dark", 400}, {"light", 1400}}
+
 // Every page can be used by everybody, in light and dark, on a telephone and on a large screen, and nothing in it is refused by its policy.
-func TestPages(t *testing.T) {
+func TestPages(t *testing.T) { usable(t, everyLook) }
+
+// The same of the dashboard of a store of the library, below a path of its own.
+func TestLibraryPages(t *testing.T) { libraryUsable(t, everyLook) }
+
+func TestPagesInOtherLooks(t *testing.T) {
+	testskip.Long(t)
+	usable(t, otherLooks)
+	libraryUsable(t, otherLooks)
+}
+
+func usable(t *testing.T, looks []look) {
 	b, script := open(t), axe(t)
 	address, _ := serve(t, dashboardtest.Trouble)
 	for name, path := range pages {
-		b.usable(script, name, address+path)
+		b.usable(script, name, address+path, looks)
 	}
 }
 
-// The same of the dashboard of a store of the library, below a path of its own.
-func TestLibraryPages(t *testing.T) {
+func libraryUsable(t *testing.T, looks []look) {
 	b, script := open(t), axe(t)
 	s := httptest.NewServer(http.StripPrefix("/admin/hookonce", dashboardtest.Library(&dashboardtest.Store{World: dashboardtest.Trouble}, true)))
 	t.Cleanup(s.Close)
 	for name, path := range libraryPages {
-		b.usable(script, name, s.URL+"/admin/hookonce"+path)
+		b.usable(script, name, s.URL+"/admin/hookonce"+path, looks)
 	}
 }
 
-// usable looks at a page in light and dark, on a telephone and on a large screen.
-func (b *browser) usable(script, name, address string) {
+func (b *browser) usable(script, name, address string, looks []look) {
 	b.Helper()
-	for _, theme := range []string{"light", "dark"} {
-		for _, width := range []int64{400, 1400} {
-			b.look(theme, width)
-			b.complaints()
-			b.run(chromedp.Navigate(address))
-			for _, v := range b.violations(script) {
-				b.Errorf("%s, %s, %d: %s", name, theme, width, v)
-			}
-			if eval[bool](b, "document.documentElement.scrollWidth > innerWidth") {
-				b.Errorf("%s, %s, %d: the page is wider than the window", name, theme, width)
-			}
-			for _, c := range b.complaints() {
-				if name != "missing" || !strings.Contains(c, "404") {
-					b.Errorf("%s, %s, %d: %s", name, theme, width, c)
-				}
+	for _, l := range looks {
+		b.look(l.theme, l.width)
+		b.complaints()
+		b.run(chromedp.Navigate(address))
+		for _, v := range b.violations(script) {
+			b.Errorf("%s, %s, %d: %s", name, l.theme, l.width, v)
+		}
+		if eval[bool](b, "document.documentElement.scrollWidth > innerWidth") {
+			b.Errorf("%s, %s, %d: the page is wider than the window", name, l.theme, l.width)
+		}
+		for _, c := range b.complaints() {
+			if name != "missing" || !strings.Contains(c, "404") {
+				b.Errorf("%s, %s, %d: %s", name, l.theme, l.width, c)
 			}
 		}
 	}

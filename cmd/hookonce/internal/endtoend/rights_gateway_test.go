@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"context"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"os"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ import (
 // The statements of docs/operating.md are enough for a gateway that accepts, delivers, is paused and replays, and
 // are the rights that the page lists. One that owns its schema makes partitions; one that owns nothing makes none.
 func TestGatewayRoles(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		roles      string
