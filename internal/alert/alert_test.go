@@ -81,7 +81,14 @@ func TestRules(t *testing.T) {
 		})
 	}
 	backlog := func(age time.Duration) func(*snapshot) {
-		return destination(func(d *overview.DestinationState) { at := ago(age); d.Oldest, d.Backlog = &at, 5 })
+		return destination(func(d *overview.DestinationState) { at := ago(age); d.Oldest, d.Since, d.Backlog = &at, &at, 5 })
+	}
+	// replayed has a backlog that an operator had begin again, of events that came days ago.
+	replayed := func(due time.Duration) func(*snapshot) {
+		return func(s *snapshot) {
+			backlog(72 * time.Hour)(s)
+			s.Destinations[0].Since = when(due)
+		}
 	}
 	draining := func(in *float64) func(*snapshot) {
 		return func(s *snapshot) { backlog(oldBacklog + time.Second)(s); s.Destinations[0].DrainsIn = in }
@@ -91,7 +98,7 @@ func TestRules(t *testing.T) {
 	unconfigured := func(age time.Duration) func(*snapshot) {
 		return destination(func(d *overview.DestinationState) {
 			at := ago(age)
-			d.Oldest, d.Backlog, d.Configured, d.DrainsIn = &at, 5, false, new(4.0)
+			d.Oldest, d.Since, d.Backlog, d.Configured, d.DrainsIn = &at, &at, 5, false, new(4.0)
 		})
 	}
 	compared := func(c overview.Compared, running time.Duration) func(*snapshot) {
@@ -237,11 +244,12 @@ func TestRules(t *testing.T) {
 		{Paused, Ticket, pausedFor(forgotten + time.Second), func(*snapshot) {}, "by ann (moving)", "resume"},
 		{Paused, Info, pausedFor(forgotten), func(*snapshot) {}, "by ann", "resume"},
 		{backlogOld, Page, backlog(oldBacklog + time.Second), backlog(oldBacklog), "5 events wait", "destinations list"},
+		{backlogOld, Page, replayed(oldBacklog + time.Second), replayed(-2 * aheadBy), "5 events wait", "destinations list"},
 		{backlogOld, Page, draining(nil), backlog(oldBacklog), "; whether it gets shorter is not known yet.", "destinations list"},
 		{backlogOld, Page, draining(new(0.0)), backlog(oldBacklog), "; it does not get shorter.", "destinations list"},
 		{backlogOld, Page, draining(new(90.0)), backlog(oldBacklog), "; it drains in 1m30s.", "destinations list"},
 		{backlogOld, Page, unconfigured(oldBacklog + time.Second), unconfigured(oldBacklog),
-			"ledger is not configured, and nothing delivers what waits for it: 5 events wait, the oldest since 2026-11-22 11:44:59Z.", "in the configuration"},
+			"ledger is not configured, and nothing delivers what waits for it: 5 events wait, the longest since 2026-11-22 11:44:59Z.", "in the configuration"},
 		{backlogOld, Page, backlog(-aheadBy - time.Second), backlog(-aheadBy),
 			"ledger: how long events wait is not known: 5 wait, and the oldest came, by a clock that was ahead, at 2026-11-22 13:00:01Z.", "events replay --destination ledger --state failed"},
 		{unrouted, Ticket, routed(10, 10), routed(9, 9), "No route of orders wanted any of its 10 events of the last 24 hours", "sources.orders.routes"},
@@ -423,10 +431,24 @@ func TestIdleCellRefusesNobody(t *testing.T) {
 	}
 }
 
+// A replay of old events that is worked off in time is no reason to page anybody, or to stop the heartbeat.
+func TestAReplayIsAsOldAsItIsOverdue(t *testing.T) {
+	for due, healthy := range map[time.Duration]bool{-3 * time.Hour: true, 0: true, oldBacklog: true, oldBacklog + time.Second: false} {
+		s := well()
+		d := &s.Destinations[0]
+		d.Oldest, d.Since, d.Backlog = when(72*time.Hour), when(due), 100_000
+		if v := Judge(s); v.Healthy != healthy || (len(v.Alerts) == 0) != healthy {
+			t.Errorf("due %s ago: %+v", due, v)
+		}
+	}
+}
+
 // A cause is told before what follows from it, however severe that is.
 func TestCausesOutrankConsequences(t *testing.T) {
 	old := ago(time.Hour)
-	behind := func(s *snapshot) { s.Destinations[0].Oldest, s.Destinations[0].Backlog = &old, 9 }
+	behind := func(s *snapshot) {
+		s.Destinations[0].Oldest, s.Destinations[0].Since, s.Destinations[0].Backlog = &old, &old, 9
+	}
 	for name, c := range map[string]struct {
 		edit          []func(*snapshot)
 		first, second string
@@ -500,7 +522,7 @@ func TestTicketsHideNoPage(t *testing.T) {
 		}, FirstAttemptsFail, blocked},
 		"a backlog": {func(s *snapshot) {
 			d := &s.Destinations[0]
-			d.Oldest, d.Backlog, d.Blocked = &old, 9, &overview.Blocked{Resource: "r", Waiting: 3}
+			d.Oldest, d.Since, d.Backlog, d.Blocked = &old, &old, 9, &overview.Blocked{Resource: "r", Waiting: 3}
 		}, backlogOld, blocked},
 		"events that came again": {func(s *snapshot) {
 			o := &s.Sources[0]

@@ -196,7 +196,7 @@ func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState, at float
 	if d.Oldest == nil {
 		return gaugeOf(0, "nothing waits"), nil
 	}
-	age := max(0, s.At.Sub(*d.Oldest)) // clocks differ a little
+	age := max(0, s.At.Sub(*d.Since)) // clocks differ a little, and what was replayed may be put off
 	g := gaugeOf(share(age.Seconds(), at), "%s, of %d", span(age), d.Backlog)
 	if d.Oldest.Sub(s.At) > aheadBy {
 		return gaugeOf(mostShare, "not known, of %d: a clock was ahead", d.Backlog), &Alert{Severity: Page, Count: d.Backlog,
@@ -208,10 +208,11 @@ func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState, at float
 	if g.share <= 1 {
 		return g, nil
 	}
+	waits := fmt.Sprintf("%d events wait, the longest since %s", d.Backlog, clock(*d.Since))
 	if !d.Configured {
-		return g, &Alert{Severity: Page, Since: *d.Oldest, Count: d.Backlog,
+		return g, &Alert{Severity: Page, Since: *d.Since, Count: d.Backlog,
 			Action:   Action{Label: "Give it its name back, and what waits goes on by itself", Place: "destinations and sources in the configuration"},
-			Headline: fmt.Sprintf("%s is not configured, and nothing delivers what waits for it: %s.", d.Name, waiting(d))}
+			Headline: fmt.Sprintf("%s is not configured, and nothing delivers what waits for it: %s.", d.Name, waits)}
 	}
 	drains := "it does not get shorter"
 	switch {
@@ -220,9 +221,9 @@ func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState, at float
 	case *d.DrainsIn > 0:
 		drains = "it drains in " + time.Duration(*d.DrainsIn*float64(time.Second)).Round(time.Second).String()
 	}
-	return g, &Alert{Severity: Page, Since: *d.Oldest, Count: d.Backlog,
+	return g, &Alert{Severity: Page, Since: *d.Since, Count: d.Backlog,
 		Action:   Action{Label: "Look at the destination", Command: "hookonce destinations list --all"},
-		Headline: fmt.Sprintf("%s is behind: %s; %s.", d.Name, waiting(d), drains)}
+		Headline: fmt.Sprintf("%s is behind: %s; %s.", d.Name, waits, drains)}
 }
 
 func hostOf(address string) string {

@@ -37,8 +37,8 @@ func (s *ailing) answer(ctx context.Context, part string) error {
 func (s *ailing) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	old := s.now.Add(-time.Hour)
 	return []journal.OpenCount{
-		{Destination: "ledger", State: journal.Dead, Count: 2, Oldest: old}, {Destination: "ledger", State: journal.Pending, Count: 5, Oldest: old},
-		{Destination: "ordered", State: journal.Failed, Count: 1, Oldest: s.now}, {Destination: "ordered", State: journal.Pending, Count: 3, Oldest: s.now},
+		{Destination: "ledger", State: journal.Dead, Count: 2, Oldest: old, Since: old}, {Destination: "ledger", State: journal.Pending, Count: 5, Oldest: old, Since: old},
+		{Destination: "ordered", State: journal.Failed, Count: 1, Oldest: s.now, Since: s.now}, {Destination: "ordered", State: journal.Pending, Count: 3, Oldest: s.now, Since: s.now},
 	}, s.answer(ctx, overview.PartOpen)
 }
 

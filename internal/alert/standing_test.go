@@ -24,7 +24,7 @@ func TestStandings(t *testing.T) {
 			Secrets: []overview.Secret{{Until: &until, Hour: 30}, {Hour: 10}}}},
 		Destinations: []overview.DestinationState{{
 			Destination: fleet.Destination{Name: "ledger", Health: &fleet.Health{State: "healthy"}, Pause: &fleet.Pause{At: ago(6 * time.Hour)}},
-			Hour:        overview.Outcomes{First: 1000, FirstFailed: 3, Dead: 1, Done: 997}, Dead: 4, Backlog: 7, Oldest: when(41 * time.Second),
+			Hour:        overview.Outcomes{First: 1000, FirstFailed: 3, Dead: 1, Done: 997}, Dead: 4, Backlog: 7, Oldest: when(41 * time.Second), Since: when(41 * time.Second),
 			Failures: []overview.Failure{{Type: "refund", Dead: 1}},
 		}, {Destination: fleet.Destination{Name: "mail"}}},
 	}
@@ -57,8 +57,8 @@ func TestStandings(t *testing.T) {
 // The worst of several is shown, and what is configured: a rule that is off says how it would stand.
 func TestStandingsAsConfigured(t *testing.T) {
 	s, long, many, small := well(), time.Hour, 50.0, 0.0015
-	s.Destinations = append(s.Destinations, overview.DestinationState{Destination: fleet.Destination{Name: "audit"}, Oldest: when(20 * time.Minute), Backlog: 2},
-		overview.DestinationState{Destination: fleet.Destination{Name: "mail"}, Oldest: when(time.Minute), Backlog: 1})
+	s.Destinations = append(s.Destinations, overview.DestinationState{Destination: fleet.Destination{Name: "audit"}, Oldest: when(20 * time.Minute), Since: when(20 * time.Minute), Backlog: 2},
+		overview.DestinationState{Destination: fleet.Destination{Name: "mail"}, Oldest: when(time.Minute), Since: when(time.Minute), Backlog: 1})
 	set := Settings{backlogOld: {Off: true}, died: {Threshold: &many, For: &long}, FirstAttemptsFail: {Threshold: &small}}
 	all := map[string]Standing{}
 	for _, is := range set.Stand(s) {

@@ -458,7 +458,7 @@ func TestSilenceAndCause(t *testing.T) {
 	}
 	pause := &fleet.Pause{At: w.now, By: "bob", Reason: "upgrade"}
 	old := w.now.Add(-time.Hour)
-	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub", Pause: pause}, Oldest: &old, Backlog: 5, Dead: 3}}
+	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub", Pause: pause}, Oldest: &old, Since: &old, Backlog: 5, Dead: 3}}
 	w.pass(time.Hour)
 	if got := w.ops.incidents(); len(got) != 6 || slices.ContainsFunc(got, func(s string) bool { return strings.HasSuffix(s, "/hub") }) {
 		t.Errorf("a pause is told, or what follows from it: %q", got)
@@ -1196,7 +1196,7 @@ func TestStoreComesAndGoes(t *testing.T) {
 func TestRecoveryIsNoAlarm(t *testing.T) {
 	w := newWorld(t, 1)
 	old := w.now.Add(-time.Hour)
-	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub", Health: &fleet.Health{State: "ill"}}, Oldest: &old, Backlog: 5}}
+	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub", Health: &fleet.Health{State: "ill"}}, Oldest: &old, Since: &old, Backlog: 5}}
 	hub := &w.snapshot.Destinations[0]
 	w.pass(10 * time.Minute)
 	hub.Health = nil
@@ -1208,7 +1208,7 @@ func TestRecoveryIsNoAlarm(t *testing.T) {
 	w.told("firing destination_failing/hub", "resolved destination_failing/hub", "firing backlog_old/hub")
 
 	w = newWorld(t, 1)
-	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub", Pause: &fleet.Pause{At: w.now}}, Oldest: &old, Backlog: 5}}
+	w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub", Pause: &fleet.Pause{At: w.now}}, Oldest: &old, Since: &old, Backlog: 5}}
 	w.pass(10 * time.Minute)
 	w.snapshot.Destinations[0].Pause = nil
 	w.pass(4 * time.Minute)
@@ -1254,7 +1254,7 @@ func TestWhatWasRefusedIsNoAlarm(t *testing.T) {
 			refused(9)
 			old := began.Add(-time.Hour)
 			if rule != "cell_away/b" {
-				w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub"}, Oldest: &old, Backlog: 5}}
+				w.snapshot.Destinations = []overview.DestinationState{{Destination: fleet.Destination{Name: "hub"}, Oldest: &old, Since: &old, Backlog: 5}}
 			}
 			w.pass(10 * time.Minute)
 			away(&w.snapshot, false)

@@ -129,7 +129,7 @@ func (s *month) over(minutes, skip int) (in overview.Intake, out overview.Outcom
 // look draws the snapshot.
 func (s *month) look() {
 	o := overview.SourceState{Name: "orders", LastVerified: s.last, FailedSince: s.failed, Usual: s.usual, Silence: s.rhythm.Since(s.last, s.now.Add(time.Minute))}
-	d := overview.DestinationState{Destination: fleet.Destination{Name: "ledger"}, Dead: s.dead, Oldest: s.oldest}
+	d := overview.DestinationState{Destination: fleet.Destination{Name: "ledger"}, Dead: s.dead, Oldest: s.oldest, Since: s.oldest}
 	o.Five, d.Five = s.over(5, 0)
 	o.Hour, d.Hour = s.over(60, 0)
 	_, d.Half = s.over(30, 0)

@@ -302,10 +302,10 @@ func TestPauseAndResume(t *testing.T) {
 		`{"name":"app","configured":true,"url":"http://127.0.0.1:3000/","order":"none","health":{"state":"ill","since":"2026-11-21T12:00:00Z","error":"connection refused","probe":"2026-11-21T12:00:04Z","limit":1},` +
 		`"pause":{"at":"2026-11-21T12:00:00Z","by":"local","reason":"upgrade"},"waiting":0,"underway":0,` +
 		`"gateways":[{"gateway":"self","health":{"state":"ill","since":"2026-11-21T12:00:00Z","error":"connection refused","probe":"2026-11-21T12:00:04Z","limit":1},"waiting":0,"underway":0}],` +
-		`"open":[{"state":"dead","count":1,"oldest":"2026-11-21T12:00:00Z"}]},` +
+		`"open":[{"state":"dead","count":1,"oldest":"2026-11-21T12:00:00Z","since":"2026-11-21T12:00:00Z"}]},` +
 		`{"name":"audit","configured":true,"url":"http://127.0.0.1:4000/","order":"by_resource","health":{"state":"healthy","limit":64},"waiting":0,"underway":0,` +
 		`"gateways":[{"gateway":"self","health":{"state":"healthy","limit":64},"waiting":0,"underway":0}],"open":[]},` +
-		`{"name":"old","configured":false,"waiting":0,"underway":0,"gateways":[],"open":[{"state":"pending","count":1,"oldest":"2026-11-21T12:00:00Z"}]}],` +
+		`{"name":"old","configured":false,"waiting":0,"underway":0,"gateways":[],"open":[{"state":"pending","count":1,"oldest":"2026-11-21T12:00:00Z","since":"2026-11-21T12:00:00Z"}]}],` +
 		`"gateways":[{"id":"self","host":"web-1","pid":7,"version":"test","since":"2026-11-21T12:00:00Z","seen":"2026-11-21T12:00:00Z","answers":true}]}`
 	var wanted map[string]any
 	if err := json.Unmarshal([]byte(want), &wanted); err != nil {

@@ -40,7 +40,7 @@ const DefaultName = "hookonce"
 
 const (
 	// latest is the version of the schema that this program brings tables to.
-	latest = 18
+	latest = 19
 	// oldest is the lowest such version of a program that may work on tables of version [latest]. It is recorded with
 	// each version, so that a program knows whether it may work on tables that are newer than itself. A step that only
 	// adds what older programs need not know of leaves it alone. One that takes away, or changes, what they

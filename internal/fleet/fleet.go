@@ -140,7 +140,7 @@ func (l DestinationList) WithOpen(open []journal.OpenCount) DestinationList {
 			l.Destinations = slices.Insert(l.Destinations, i, Destination{Name: c.Destination, Gateways: []Stand{}, Open: []Open{}})
 		}
 		d := &l.Destinations[i]
-		d.Open = append(d.Open, Open{string(c.State), c.Count, c.Oldest.UTC()})
+		d.Open = append(d.Open, Open{string(c.State), c.Count, c.Oldest.UTC(), c.Since.UTC()})
 	}
 	return l
 }
@@ -253,6 +253,7 @@ type Open struct {
 	State  string    `json:"state" enum:"pending,processing,failed,dead"`
 	Count  int64     `json:"count"`
 	Oldest time.Time `json:"oldest" doc:"When the oldest of the events was accepted."`
+	Since  time.Time `json:"since" doc:"Since when the one waits that waits longest: since its event was accepted or, if it was dead or done and is replayed, since it was due then. To come: it is put off."`
 }
 
 // Gone is how long after its last word a gateway counts as gone. Gateways tell of themselves more often.

@@ -91,6 +91,23 @@ type OpenCount struct {
 	Count       int64
 	// Oldest is when the oldest of the events was accepted, to the millisecond.
 	Oldest time.Time
+	// Since is since when the one waits that waits longest, by [WaitsSince]. It is to come where all of them were put off.
+	Since time.Time
+}
+
+// WaitsSince returns since when deliveries of a destination in one state wait. What a replay began again when it was dead or done
+// was put off on purpose, and its event may be days old: unless it is dead again, it waits since it was due then, however often
+// it is put off afterwards. accepted is the oldest event of the others, 0 for none, and received when that was; replayed is when
+// the first that began again was due, zero for none.
+func WaitsSince(accepted int64, received, replayed time.Time) (since time.Time) {
+	if accepted == 0 {
+		return replayed
+	}
+	since = AcceptedAt(accepted, received)
+	if !replayed.IsZero() && replayed.Before(since) {
+		return replayed
+	}
+	return since
 }
 
 // ByState adds up destinations.

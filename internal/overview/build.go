@@ -406,8 +406,10 @@ func (v *Overview) drawDestination(d *DestinationState, c *counts) {
 		}
 		d.Backlog += o.Count
 		if d.Oldest == nil || o.Oldest.Before(*d.Oldest) {
-			at := o.Oldest
-			d.Oldest = &at
+			d.Oldest = &o.Oldest
+		}
+		if d.Since == nil || o.Since.Before(*d.Since) {
+			d.Since = &o.Since
 		}
 	}
 	for r := range c.rows {

@@ -705,8 +705,8 @@ func TestDrains(t *testing.T) {
 				if name == "paused until lately" && i == 0 {
 					d.Pause = &fleet.Pause{At: at}
 				}
-				v.open.value = []journal.OpenCount{{Destination: "ledger", State: journal.Dead, Count: 7 + r.backlog, Oldest: at}, {Destination: "ledger", State: journal.Failed, Count: r.backlog / 2, Oldest: at},
-					{Destination: "ledger", State: journal.Pending, Count: r.backlog - r.backlog/2, Oldest: at}, {Destination: "renamed " + r.ago.String(), State: journal.Pending, Count: 1, Oldest: at}}
+				v.open.value = []journal.OpenCount{{Destination: "ledger", State: journal.Dead, Count: 7 + r.backlog, Oldest: at, Since: at}, {Destination: "ledger", State: journal.Failed, Count: r.backlog / 2, Oldest: at, Since: at},
+					{Destination: "ledger", State: journal.Pending, Count: r.backlog - r.backlog/2, Oldest: at, Since: at}, {Destination: "renamed " + r.ago.String(), State: journal.Pending, Count: 1, Oldest: at, Since: at}}
 				v.open.read = at
 				v.joined = fleet.DestinationList{Destinations: []fleet.Destination{d}}.WithOpen(v.open.value)
 				v.draw(at)
@@ -719,6 +719,21 @@ func TestDrains(t *testing.T) {
 				t.Errorf("%d counts are kept: %v", len(v.backlogs), v.backlogs)
 			}
 		})
+	}
+}
+
+// What is dead waits for nobody, and what was replayed waits since it was due.
+func TestABacklogWaitsSince(t *testing.T) {
+	v := newOverview(&store{})
+	defer v.Close()
+	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	dead, came, due, fresh := ago(72*time.Hour), ago(48*time.Hour), ago(time.Minute), ago(time.Second)
+	v.open.value = []journal.OpenCount{{Destination: "ledger", State: journal.Dead, Count: 7, Oldest: dead, Since: dead}, {Destination: "ledger", State: journal.Failed, Count: 1, Oldest: fresh, Since: fresh},
+		{Destination: "ledger", State: journal.Pending, Count: 5, Oldest: came, Since: due}, {Destination: "ledger", State: journal.Processing, Count: 1, Oldest: fresh, Since: fresh}}
+	v.joined = fleet.DestinationList{}.WithOpen(v.open.value)
+	if d := v.draw(now).Destinations[0]; d.Oldest == nil || !d.Oldest.Equal(came) || d.Since == nil || !d.Since.Equal(due) {
+		t.Errorf("%+v", d)
 	}
 }
 

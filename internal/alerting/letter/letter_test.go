@@ -53,7 +53,7 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 	},
 	"destination_failing": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
 		d.Health = &fleet.Health{State: "ill", Since: since(41 * time.Minute), Error: "status 500"}
-		d.Backlog, d.Oldest = 1204, since(41*time.Minute)
+		d.Backlog, d.Oldest, d.Since = 1204, since(41*time.Minute), since(41*time.Minute)
 		d.Failures = []overview.Failure{failure()}
 	},
 	"group_blocked": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
@@ -66,7 +66,7 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 	},
 	"paused": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
 		d.Pause = &fleet.Pause{At: ago(26 * time.Hour), By: "ann", Reason: "migrating the ledger"}
-		d.Backlog, d.Oldest = 311, since(26*time.Hour)
+		d.Backlog, d.Oldest, d.Since = 311, since(26*time.Hour), since(26*time.Hour)
 	},
 	"first_attempts_fail": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
 		d.Hour, d.Five = overview.Outcomes{First: 1000, FirstFailed: 90, Done: 910}, overview.Outcomes{First: 100, FirstFailed: 10}
@@ -78,7 +78,7 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 		d.Dead, d.Hour.Dead, d.Failures = 19, 19, []overview.Failure{f}
 	},
 	"backlog_old": func(_ *overview.Snapshot, _ *overview.SourceState, d *overview.DestinationState) {
-		d.Backlog, d.Oldest, d.DrainsIn = 40_000, since(35*time.Minute), new(5400.0)
+		d.Backlog, d.Oldest, d.Since, d.DrainsIn = 40_000, since(35*time.Minute), since(35*time.Minute), new(5400.0)
 	},
 	"effects_doubled": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
 		s.Reconciled = []overview.Reconciled{{At: ago(20 * time.Minute), Until: now.Add(time.Hour), Table: "payments", Doubled: 3, Surplus: 4, Sample: "evt_1QbT", Command: "hookonce reconcile effects --table payments"}}

@@ -239,9 +239,9 @@ func (a *API) destinations() fleet.DestinationList {
 	ill := fleet.Health{State: "ill", Since: since(41 * time.Minute), Error: a.text("status 500"), Probe: since(-12 * time.Second), Limit: 1}
 	ledger.Health, ledger.Waiting, ledger.Underway = &ill, 64, 1
 	ledger.Gateways = []fleet.Stand{{Gateway: "g1", Health: ill, Waiting: 40, Underway: 1}, {Gateway: "g2", Health: ill, Waiting: 24}}
-	ledger.Open = []fleet.Open{{State: "pending", Count: 1140, Oldest: ago(41 * time.Minute)}, {State: "failed", Count: 64, Oldest: ago(41 * time.Minute)}, {State: "dead", Count: 7, Oldest: ago(30 * time.Hour)}}
+	ledger.Open = []fleet.Open{{State: "pending", Count: 1140, Oldest: ago(41 * time.Minute), Since: ago(41 * time.Minute)}, {State: "failed", Count: 64, Oldest: ago(41 * time.Minute), Since: ago(41 * time.Minute)}, {State: "dead", Count: 7, Oldest: ago(30 * time.Hour), Since: ago(30 * time.Hour)}}
 	mail.Pause = &fleet.Pause{At: ago(26 * time.Hour), By: "oncall", Reason: a.text("migrating the mail provider")}
-	mail.Open = []fleet.Open{{State: "pending", Count: 311, Oldest: ago(26 * time.Hour)}}
+	mail.Open = []fleet.Open{{State: "pending", Count: 311, Oldest: ago(26 * time.Hour), Since: ago(26 * time.Hour)}}
 	return list
 }
 
@@ -296,7 +296,7 @@ func (a *API) overview() api.Overview {
 				state.Dead = o.Count
 			} else {
 				state.Backlog += o.Count
-				state.Oldest, state.DrainsIn = &o.Oldest, new(0.0)
+				state.Oldest, state.Since, state.DrainsIn = &o.Oldest, &o.Since, new(0.0)
 			}
 		}
 		if a.World != Calm && d.Name == "ledger" {

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -132,11 +133,11 @@ func counter(name, help string) prometheus.Counter {
 }
 
 // count sets the gauges that count rows.
-func (m *metrics) count(s journal.Stats) {
+func (m *metrics) count(s journal.Stats, now time.Time) {
 	for _, state := range []journal.State{journal.Pending, journal.Processing, journal.Failed, journal.Dead} {
 		m.rows.WithLabelValues("deliveries", string(state)).Set(float64(s.Open[state]))
 	}
-	m.backlog.set(s.Backlog)
+	m.backlog.set(s.Backlog, now)
 	m.rows.WithLabelValues("events", "").Set(float64(s.Events))
 	for kind, n := range s.Rows {
 		m.rows.WithLabelValues(string(kind), "").Set(float64(n))
@@ -171,18 +172,26 @@ func newBacklogMetrics() *backlogMetrics {
 	return &backlogMetrics{
 		known:  map[[2]string]bool{},
 		open:   gauge("backlog", "Deliveries that are not done, by destination and state."),
-		oldest: gauge("backlog_oldest_timestamp_seconds", "When the oldest event was accepted that has such a delivery; missing where there is none."),
+		oldest: gauge("backlog_oldest_timestamp_seconds", "Since when the one waits that waits longest: since its event was accepted or, if it was replayed, since it was due; missing where there is none."),
 	}
 }
 
-// set makes these the counts. Of what is not among them any more there is none.
-func (m *backlogMetrics) set(backlog []journal.OpenCount) {
+// set makes these the counts. Of what is not among them any more there is none. What is put off has waited for no time yet: only
+// a clock that was ahead is told by a time to come.
+func (m *backlogMetrics) set(backlog []journal.OpenCount, now time.Time) {
 	there := map[[2]string]bool{}
 	for _, c := range backlog {
 		at := [2]string{c.Destination, string(c.State)}
 		there[at], m.known[at] = true, true
 		m.open.WithLabelValues(at[:]...).Set(float64(c.Count))
-		m.oldest.WithLabelValues(at[:]...).Set(float64(c.Oldest.Unix()))
+		since := c.Since
+		if since.After(now) {
+			since = now
+		}
+		if c.Oldest.After(since) {
+			since = c.Oldest
+		}
+		m.oldest.WithLabelValues(at[:]...).Set(float64(since.Unix()))
 	}
 	for at := range m.known {
 		if !there[at] {

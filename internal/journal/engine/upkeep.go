@@ -147,7 +147,7 @@ func (u *upkeep) count() {
 			return err
 		})
 		if err == nil {
-			u.metrics.count(s)
+			u.metrics.count(s, u.opt.Now())
 		}
 	}
 }

@@ -94,6 +94,7 @@ type Delivery struct {
 	Group       string // set: deliveries of it follow each other
 	Forced      bool
 	Origin      journal.Origin
+	WaitsSince  time.Time // zero: since its event was accepted
 }
 
 var _ journal.Store = (*Memory)(nil)

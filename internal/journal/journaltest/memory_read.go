@@ -245,12 +245,12 @@ func (m *Memory) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	return m.backlog(), nil
 }
 
-// acceptedAt is when an event was accepted, of which there may be a delivery alone.
-func (m *Memory) acceptedAt(id int64) time.Time {
+// receivedAt is when an event was received; zero if there is a delivery of it alone.
+func (m *Memory) receivedAt(id int64) (at time.Time) {
 	if ev := m.events[id]; ev != nil {
-		return journal.AcceptedAt(id, ev.received)
+		at = ev.received
 	}
-	return journal.IDTime(id)
+	return at
 }
 
 // backlog is what [Memory.Open] returns.
@@ -259,15 +259,31 @@ func (m *Memory) backlog() (open []journal.OpenCount) {
 		destination string
 		state       journal.State
 	}
-	count, oldest := map[group]int64{}, map[group]int64{}
+	type sum struct {
+		n, oldest, accepted int64
+		replayed            time.Time
+	}
+	all := map[group]*sum{}
 	for _, d := range m.deliveries {
 		g := group{d.Destination, d.State}
-		if count[g]++; oldest[g] == 0 || d.EventID < oldest[g] {
-			oldest[g] = d.EventID
+		if all[g] == nil {
+			all[g] = &sum{oldest: d.EventID}
+		}
+		s := all[g]
+		s.n++
+		s.oldest = min(s.oldest, d.EventID)
+		switch at := d.WaitsSince; {
+		case at.IsZero() || d.State == journal.Dead:
+			if s.accepted == 0 || d.EventID < s.accepted {
+				s.accepted = d.EventID
+			}
+		case s.replayed.IsZero() || at.Before(s.replayed):
+			s.replayed = at
 		}
 	}
-	for g, n := range count {
-		open = append(open, journal.OpenCount{Destination: g.destination, State: g.state, Count: n, Oldest: m.acceptedAt(oldest[g])})
+	for g, s := range all {
+		open = append(open, journal.OpenCount{Destination: g.destination, State: g.state, Count: s.n,
+			Oldest: journal.AcceptedAt(s.oldest, m.receivedAt(s.oldest)), Since: journal.WaitsSince(s.accepted, m.receivedAt(s.accepted), s.replayed)})
 	}
 	slices.SortFunc(open, func(a, b journal.OpenCount) int {
 		return cmp.Or(cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.State, b.State))

@@ -31,12 +31,15 @@ func (m *Memory) Replay(ctx context.Context, r journal.Replay, limit int) (journ
 	}
 	for _, d := range plan.Redrive {
 		open := m.deliveries[target{d.EventID, d.Destination}]
+		if open.State == journal.Dead {
+			open.WaitsSince = d.Due
+		}
 		open.State, open.Tries, open.Due, open.Origin = d.State, 0, d.Due, journal.OriginReplayed
 	}
 	for _, d := range plan.Create {
 		m.deliveries[target{d.EventID, d.Destination}] = &Delivery{
 			EventID: d.EventID, Destination: d.Destination, State: d.State, Token: d.Token, Due: d.Due,
-			Forced: true, Origin: journal.OriginReplayed, Group: d.Group,
+			Forced: true, Origin: journal.OriginReplayed, Group: d.Group, WaitsSince: d.Due,
 		}
 	}
 	if audit == 0 {

@@ -64,6 +64,14 @@ func (c *suite) history(id int64) *journal.History {
 	return h
 }
 
+// counts expects these counts of open deliveries.
+func (c *suite) counts(want ...journal.OpenCount) {
+	c.Helper()
+	got, err := c.store.Open(c.Context())
+	c.ok("Open", err)
+	c.same("open", got, want)
+}
+
 // sameTime makes cmp compare instants.
 var sameTime = cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })
 
@@ -409,15 +417,70 @@ var historyCases = []testCase{
 	{"open deliveries are counted by destination and state", func(c *suite) {
 		first := c.inEveryState()
 		c.fresh(c.entry("more", to("app", "audit")))
-		got, err := c.store.Open(c.Context())
-		c.ok("Open", err)
+		since := func(destination string, state journal.State, n int64, at time.Time) journal.OpenCount {
+			return journal.OpenCount{Destination: destination, State: state, Count: n, Oldest: at, Since: at}
+		}
 		at := func(key string) time.Time { return journal.IDTime(first[key].ID) }
-		c.same("open", got, []journal.OpenCount{
-			{Destination: "app", State: journal.Dead, Count: 1, Oldest: at("dead")},
-			{Destination: "app", State: journal.Failed, Count: 1, Oldest: at("failed")},
-			{Destination: "app", State: journal.Pending, Count: 2, Oldest: at("pending")},
-			{Destination: "app", State: journal.Processing, Count: 1, Oldest: at("processing")},
-			{Destination: "audit", State: journal.Pending, Count: 1, Oldest: c.now},
-		})
+		c.counts(since("app", journal.Dead, 1, at("dead")), since("app", journal.Failed, 1, at("failed")), since("app", journal.Pending, 2, at("pending")),
+			since("app", journal.Processing, 1, at("processing")), since("audit", journal.Pending, 1, c.now))
+	}},
+	{"what a replay begins again waits since it was due then, and not since its event came", func(c *suite) {
+		came := start
+		first := c.stored("a")
+		second := c.stored("b")
+		again := func() {
+			c.Helper()
+			c.accept1(c.entry("a"), journal.Result{Status: journal.Duplicate, ID: first.ID, Redriven: true})
+		}
+		c.finishAll(c.takeKeys(2, "a", "b"), journal.Dead)
+		waits := func(state journal.State, n int64, since time.Time) journal.OpenCount {
+			return journal.OpenCount{Destination: "app", State: state, Count: n, Oldest: came, Since: since}
+		}
+		c.counts(waits(journal.Dead, 2, came))
+		c.pass(3 * 24 * time.Hour)
+		began := c.now
+		c.replay(c.asked(journal.Filter{State: journal.Dead}, func(r *journal.Replay) { r.Rate = 1. / 60 / 60 }), 100)
+		later := began.Add(time.Hour)
+		c.counts(waits(journal.Pending, 2, began))
+
+		// However often it is put off, handed back without a try, or asked for while it fails.
+		c.pass(time.Minute)
+		w := c.take1("a")
+		c.counts(waits(journal.Pending, 1, later), waits(journal.Processing, 1, began))
+		c.finish1(c.outcome(w, journal.Pending), true)
+		c.counts(waits(journal.Pending, 2, began))
+		for range 2 {
+			c.pass(time.Minute)
+			c.finish1(c.outcome(c.take1("a"), journal.Failed), true)
+			c.counts(waits(journal.Failed, 1, began), waits(journal.Pending, 1, later))
+			c.replay(c.asked(journal.Filter{State: journal.Failed}), 100)
+			c.counts(waits(journal.Pending, 2, began))
+		}
+		c.pass(time.Minute)
+		c.finish1(c.outcome(c.take1("a"), journal.Failed), true)
+		again()
+		c.counts(waits(journal.Pending, 2, began))
+		c.finish1(c.outcome(c.take1("a"), journal.Dead), true)
+		c.counts(waits(journal.Dead, 1, came), waits(journal.Pending, 1, later))
+		again()
+		c.counts(waits(journal.Pending, 2, began))
+		c.finish1(c.outcome(c.take1("a"), journal.Dead), true)
+		c.pass(time.Minute)
+		c.replay(c.asked(journal.Filter{State: journal.Dead}), 100)
+		c.counts(waits(journal.Pending, 2, c.now))
+		c.finishAll(c.takeKeys(1, "a"), journal.Dead)
+
+		// What never died waits since it came, replayed or not, and so does what comes meanwhile.
+		other := c.now
+		c.fresh(c.entry("other"))
+		c.counts(waits(journal.Dead, 1, came), waits(journal.Pending, 2, other))
+		c.finish1(c.outcome(c.take1("other"), journal.Failed), true)
+		c.pass(time.Second)
+		c.replay(c.asked(journal.Filter{State: journal.Failed}), 100)
+		c.counts(waits(journal.Dead, 1, came), waits(journal.Pending, 2, other))
+		c.pass(time.Hour)
+		c.finishAll(c.takeKeys(10, "other", "b"), journal.Done)
+		c.replay(c.asked(journal.Filter{State: journal.Done}, only(second.ID), force), 100)
+		c.counts(waits(journal.Dead, 1, came), waits(journal.Pending, 1, c.now))
 	}},
 }

@@ -281,17 +281,23 @@ func (s *Store) attempts(ctx context.Context, tx pgx.Tx, id int64) ([]journal.At
 	return attempts, err
 }
 
-const openByDestinationSQL = `SELECT destination, state, n, oldest, (SELECT e.received_at FROM {{.}}events e WHERE e.id = oldest)
-	FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest FROM {{.}}deliveries GROUP BY destination, state) o
+// openByDestinationSQL reads the deliveries once, as counting them takes, and then two events of each destination and state.
+const openByDestinationSQL = `SELECT destination, state, n, oldest, (SELECT e.received_at FROM {{.}}events e WHERE e.id = oldest),
+	coalesce(accepted, 0), (SELECT e.received_at FROM {{.}}events e WHERE e.id = accepted), replayed
+	FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest,
+			min(event_id) FILTER (WHERE waits_since IS NULL OR state = 'dead') AS accepted,
+			min(waits_since) FILTER (WHERE state <> 'dead') AS replayed
+		FROM {{.}}deliveries GROUP BY destination, state) o
 	ORDER BY destination, state`
 
 // Open implements [journal.Store].
 func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
 	open, err := rows(ctx, s.pool, s.in(openByDestinationSQL), nil, func(row pgx.CollectableRow) (c journal.OpenCount, err error) {
-		var oldest int64
-		var received *time.Time
-		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest, &received)
+		var oldest, accepted int64
+		var received, own, replayed *time.Time
+		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest, &received, &accepted, &own, &replayed)
 		c.Oldest = journal.AcceptedAt(oldest, orZero(received))
+		c.Since = journal.WaitsSince(accepted, orZero(own), orZero(replayed))
 		return c, err
 	})
 	return open, failed("counting open work", err)

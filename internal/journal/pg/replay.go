@@ -166,7 +166,8 @@ const replaySQL = `WITH locked AS (
 	ORDER BY d.event_id, d.destination
 	FOR UPDATE OF d
 ), begun AS (
-	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = l.due_at, origin = 2
+	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = l.due_at, origin = 2,
+		waits_since = CASE l.state WHEN 'dead' THEN l.due_at ELSE d.waits_since END
 	FROM locked l WHERE d.event_id = l.event_id AND d.destination = l.destination
 		AND l.state IN ('failed', 'dead') AND ($4 = '' OR l.error_kind = $4) AND ($5::int = 0 OR l.status = $5)
 	RETURNING d.destination, d.resource, d.due_at
@@ -180,8 +181,8 @@ func (s *Store) redrive(ctx context.Context, tx pgx.Tx, f *journal.Filter, deliv
 
 // createSQL makes deliveries anew that are done.
 const createSQL = `WITH begun AS (
-	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, forced, resource, origin)
-	SELECT event_id, destination, 'pending', token, 0, due_at, true, nullif(resource, ''), 2
+	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, forced, resource, origin, waits_since)
+	SELECT event_id, destination, 'pending', token, 0, due_at, true, nullif(resource, ''), 2, due_at
 	FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::bigint[], $5::text[]) AS r (event_id, destination, due_at, token, resource)
 	ORDER BY event_id, destination
 	ON CONFLICT DO NOTHING

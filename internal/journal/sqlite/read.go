@@ -272,20 +272,23 @@ func (s *Store) attempts(ctx context.Context, db reader, id int64) ([]journal.At
 	return attempts, err
 }
 
+// openByDestinationSQL reads the deliveries once, as counting them takes, and then two events of each destination and state.
+const openByDestinationSQL = `SELECT destination, state, n, oldest, (SELECT e.received_at FROM {{.}}events e WHERE e.id = oldest),
+		coalesce(accepted, 0), (SELECT e.received_at FROM {{.}}events e WHERE e.id = accepted), replayed
+	FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest,
+			min(event_id) FILTER (WHERE waits_since IS NULL OR state = 'dead') AS accepted,
+			min(waits_since) FILTER (WHERE state <> 'dead') AS replayed
+		FROM {{.}}deliveries GROUP BY destination, state) o
+	ORDER BY destination, state`
+
 // Open implements [journal.Store].
 func (s *Store) Open(ctx context.Context) ([]journal.OpenCount, error) {
-	const text = `SELECT destination, state, n, oldest, (SELECT e.received_at FROM {{.}}events e WHERE e.id = oldest)
-		FROM (SELECT destination, state, count(*) AS n, min(event_id) AS oldest FROM {{.}}deliveries GROUP BY destination, state)
-		ORDER BY destination, state`
-	open, err := rows(ctx, s.readers, s.in(text), nil, func(row scanner) (c journal.OpenCount, err error) {
-		var oldest int64
-		var micro sql.NullInt64
-		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest, &micro)
-		var received time.Time
-		if micro.Valid {
-			received = time.UnixMicro(micro.Int64)
-		}
-		c.Oldest = journal.AcceptedAt(oldest, received)
+	open, err := rows(ctx, s.readers, s.in(openByDestinationSQL), nil, func(row scanner) (c journal.OpenCount, err error) {
+		var oldest, accepted int64
+		var received, own, replayed sql.NullInt64
+		err = row.Scan(&c.Destination, &c.State, &c.Count, &oldest, &received, &accepted, &own, &replayed)
+		c.Oldest = journal.AcceptedAt(oldest, orZero(received))
+		c.Since = journal.WaitsSince(accepted, orZero(own), orZero(replayed))
 		return c, err
 	})
 	return open, failed("counting open work", err)
