@@ -37,11 +37,12 @@ func (c *call) claim(lease time.Duration) ClaimRequest {
 }
 
 // withRequest calls use with the request for a handler: its body can be read from the beginning,
-// and ctx is its context. The server deletes the temporary files of a form that was parsed, but
+// ctx is its context, and its header is a copy: what a handler takes off is still known when the answer is made. The server deletes the temporary files of a form that was parsed, but
 // knows only those of its own request: those of a form that was parsed from this copy are deleted
 // here. One that a middleware had parsed before is the middleware's, or the server's.
 func (c *call) withRequest(ctx context.Context, use func(*http.Request)) {
 	r := c.WithContext(ctx)
+	r.Header = c.Header.Clone()
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
 	r.Body, _ = r.GetBody()
 	r.ContentLength, r.TransferEncoding = int64(len(c.body)), nil

@@ -211,6 +211,8 @@ func (h *idempotent[Tx]) keepAlone(ctx context.Context, c *call, answer *Respons
 //     that back, unless an earlier attempt had come further, or [PinRequest] or [Transport] was called;
 //   - an answer that is complete when the request's context has ended, because [WithTimeout] has passed or the lease
 //     was lost, counts as cut short all the same: nobody can tell. Give handlers the time that they need;
+//   - a handler has ended when next returns: what goes on behind it, such as behind [http.TimeoutHandler] or a router's
+//     timeout, runs beside the next copy. Put these in front of IdempotentLease, or use [WithTimeout];
 //   - an answer above [WithMaxResponse] that would be kept cannot undo the work either: a 500 is kept in its place, which
 //     says whether the request was carried out or refused. The observer is told [ErrResponseTooLarge];
 //   - requests with safe methods, and those without a key where it is optional, go to next as they are, with

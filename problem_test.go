@@ -66,6 +66,40 @@ func TestIdempotentFaultsSayWhatToDo(t *testing.T) {
 	}
 }
 
+// A handler that takes the key off its request, so that it goes to nobody else, changes nothing of what the client is told.
+func TestIdempotentKnowsTheKeyThatAHandlerTookOff(t *testing.T) {
+	lost := errors.New("away")
+	for name, h := range map[string]http.Handler{
+		"a transaction": counter(memstore.New(), func(_ http.ResponseWriter, r *http.Request, _ *memstore.Tx) error {
+			r.Header.Del("Idempotency-Key")
+			hookonce.PinRequest(r.Context())
+			return lost
+		}),
+		"a lease": hookonce.IdempotentLease(memstore.New(), "charges", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del("Idempotency-Key")
+			hookonce.PinRequest(r.Context())
+			w.WriteHeader(http.StatusServiceUnavailable)
+			panic("cut short")
+		}), hookonce.WithoutScope()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 2 {
+				w := buy(h, "k1", "10")
+				var doc struct {
+					Key       string
+					Retryable bool
+				}
+				if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
+					t.Fatal(err)
+				}
+				if doc.Key != "k1" || !doc.Retryable || w.Header().Get("Retry-After") == "" {
+					t.Errorf("answered %d %v %s", w.Code, w.Header(), w.Body)
+				}
+			}
+		})
+	}
+}
+
 // A key that is longer than one can be is not sent back, and an address with an anchor is that of the page.
 func TestIdempotentFaultsKeepToTheirMeasure(t *testing.T) {
 	h := counter(memstore.New(), new(till).charge, hookonce.WithDocumentation("https://developer.example.com/keys#faults"))

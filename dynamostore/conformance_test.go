@@ -1,6 +1,7 @@
 package dynamostore_test
 
 import (
+	"github.com/hookonce/hookonce/internal/testskip"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ func TestHistory(t *testing.T) { storetest.RunHistory(t, suite(fake(t)).History(
 
 // Lease mode on a stand-in that somebody else has written, and that does not show the item that a condition failed on.
 func TestDynalite(t *testing.T) {
+	testskip.Long(t)
 	if *endpoint != "" {
 		t.Skip("it is for the stand-in")
 	}

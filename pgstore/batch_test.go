@@ -63,6 +63,7 @@ func TestBatchConnections(t *testing.T) {
 
 // The connection is cut before the end of a batch reaches the server, or after the server carried it out.
 func TestBatchFaults(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	p, through := newProxy(t, dsn)

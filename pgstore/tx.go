@@ -169,7 +169,7 @@ func (s savepoint) Commit(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	return s.Tx.Commit(ctx)
+	return s.ended(s.Tx.Commit(ctx))
 }
 
 // Rollback undoes the part.
@@ -177,7 +177,16 @@ func (s savepoint) Rollback(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	return s.Tx.Rollback(ctx)
+	return s.ended(s.Tx.Rollback(ctx))
+}
+
+// ended notes an end that did not come to the server, such as one whose context had ended: what the handler takes for undone, or
+// for refused, would be committed, and pgx.BeginFunc tells nobody.
+func (s savepoint) ended(err error) error {
+	if !errors.Is(err, pgx.ErrTxClosed) {
+		_ = handlerTx{s.Tx, s.work, false}.noted(err)
+	}
+	return err
 }
 
 // staysInside reports whether a statement, sent inside a transaction, certainly leaves it open. Of a prepared statement's name

@@ -215,6 +215,21 @@ func TestMisusedTransaction(t *testing.T) {
 			return nil
 		}
 	}
+	// parted ends a part of the transaction, in which something was done, after the part's own time ran out.
+	parted := func(end func(ctx context.Context, part pgx.Tx)) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
+			part, err := tx.Begin(ctx)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			err = effect(ctx, part, "lost")
+			cancel()
+			end(ctx, part)
+			return err
+		}
+	}
 	const adds = "INSERT INTO effects VALUES ('lost') RETURNING id"
 	query := func(ctx context.Context, tx pgx.Tx) {
 		rows, _ := tx.Query(ctx, adds)
@@ -275,6 +290,19 @@ func TestMisusedTransaction(t *testing.T) {
 		{"it asks for rows after its own time ran out", late(query), "one of its statements had failed"},
 		{"it asks for a row after its own time ran out", late(queryRow), "one of its statements had failed"},
 		{"it sends a batch after its own time ran out", late(batch), "one of its statements had failed"},
+		{"it undoes a part after the part's time ran out", parted(func(ctx context.Context, part pgx.Tx) { _ = part.Rollback(ctx) }),
+			"one of its statements had failed"},
+		{"it keeps a part after the part's time ran out", parted(func(ctx context.Context, part pgx.Tx) { _ = part.Commit(ctx) }),
+			"one of its statements had failed"},
+		{"it fails in a part whose time ran out", func(ctx context.Context, tx pgx.Tx) error {
+			ctx, cancel := context.WithCancel(ctx)
+			_ = pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error {
+				err := effect(ctx, part, "lost")
+				cancel()
+				return errors.Join(err, errors.New("the service takes too long"))
+			})
+			return nil
+		}, "one of its statements had failed"},
 		{"it leaves rows open", func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Query(ctx, "SELECT generate_series(1, 1000)")
 			return err

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,6 +95,7 @@ func openSQL(driver, dsn string) (*sqlstore.Store, func() error, error) {
 // A handler that ends its process is given up after three processes. Whoever was beside it is carried out, and once
 // more for each poison at most. The processes are real.
 func TestPoisonTakesNobodyAlong(t *testing.T) {
+	testskip.Long(t)
 	for driver, dsn := range map[string]func(*testing.T) string{
 		"sqlite": func(t *testing.T) string {
 			return "file:" + filepath.Join(t.TempDir(), "app.db") + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(5000)"

@@ -29,7 +29,9 @@
 //     A crash in between would have torn the two apart;
 //   - a statement had failed and the handler hid it (Postgres): the transaction is rolled back, the attempt failed. That holds of
 //     what came to the server, and not of what the driver refused, because the rows of another statement were open, say; elsewhere
-//     a statement that failed undoes nothing but itself. Return every error.
+//     a statement that failed undoes nothing but itself. Return every error. Nor does it hold of the end of a savepoint that
+//     database/sql refuses, because its context has ended: begin and end a part with the handler's own context, and give a
+//     shorter one only to what is called within.
 //
 // On MySQL and Postgres a handler that returns an error after a statement that committed has failed: what was not
 // committed is rolled back, the claim is failed again, and the next copy runs the handler, which repeats what was

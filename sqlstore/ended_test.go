@@ -113,6 +113,7 @@ func TestAHandlerThatEndsTheTransaction(t *testing.T) {
 // A handler that returns an error has failed, also when a statement had committed the claim in passing: what came
 // after that is not done. The next copy runs the handler again, which repeats what was committed.
 func TestAnErrorAfterACommitInPassingIsAFailedAttempt(t *testing.T) {
+	testskip.Long(t)
 	statement := func(text string) func(t *testing.T, f fixture, tx *sql.Tx) {
 		return func(t *testing.T, f fixture, tx *sql.Tx) {
 			_, _ = tx.ExecContext(t.Context(), strings.ReplaceAll(text, "{}", f.tables))
@@ -218,6 +219,7 @@ func TestAnErrorAfterTheHandlersCommit(t *testing.T) {
 
 // Where the row does not tell any more that the claim is the attempt's, it stays done, and the error says that work may be lost.
 func TestAChangeAfterTheHandlersCommitIsTold(t *testing.T) {
+	testskip.Long(t)
 	every(t, postgresConnections(), func(t *testing.T, f fixture) {
 		_, err := f.Within(t.Context(), request, func(tx *sql.Tx, _ hookonce.Claim) error {
 			f.happen(t, tx)
@@ -253,6 +255,7 @@ func TestADeadlockAfterACommitInPassingIsNoDuplicate(t *testing.T) {
 // An attempt of which nothing is to be left may be forgotten only if the server says that its
 // handler committed nothing.
 func TestAForgottenAttemptThatMayStand(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel() // it waits for servers of its own
 	for name, c := range postgresConnections() {
 		t.Run(name, func(t *testing.T) {

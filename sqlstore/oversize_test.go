@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"io"
 	"log/slog"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 // transaction, and answered 500 for good after an effect that cannot be undone. The server answers with various
 // errors, or cuts the connection, depending on the size and on how the driver sends it.
 func TestAnswerAboveMaxAllowedPacket(t *testing.T) {
+	testskip.Long(t)
 	dsn := mariadbtest.Durable(t)
 	admin := opened(t, "mysql", dsn)
 	exec(t, admin, "SET GLOBAL max_allowed_packet = 65536")

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"runtime"
 	"testing"
 	"time"
@@ -227,6 +228,7 @@ func until(t testing.TB, db *sql.DB, query string) {
 // Under a stricter isolation level a lost race is a serialization failure. It never becomes an error
 // of the claim.
 func TestStricterIsolation(t *testing.T) {
+	testskip.Long(t)
 	for _, level := range []string{"repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) {
 			every(t, postgresConnections(), func(t *testing.T, f fixture) {

@@ -190,7 +190,7 @@ cell whose database is lost for good; one that comes back is waited for, and one
 What is not promised any more then: what the cell acknowledged and had not delivered is lost, and what it had on record is
 new to its owners, so that a copy of an event that it delivered is delivered once more. --lost-since is the time of
 its last backup, or of the last transaction of the standby that takes its place. 'hookonce reconcile --since' that time
-fetches what senders made since then, where they have a list.
+lists what senders made since then, where they have a list, and with --ingest or --redeliver brings it back.
 
 Its gateways must be stopped first: nothing here can keep them from accepting what reaches them.
 The decision is in the audit log.`,

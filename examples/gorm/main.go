@@ -54,7 +54,8 @@ func open(ctx context.Context, dsn string) (*shop, *sqlstore.Store, error) {
 	return &shop{g}, store, g.WithContext(ctx).AutoMigrate(&Payment{})
 }
 
-// within returns GORM in a transaction that somebody else ends. Nested transactions are savepoints.
+// within returns GORM in a transaction that somebody else ends. Nested transactions are savepoints: what one did is undone only
+// if ctx has not ended by then, and GORM tells nobody. So give it the handler's own context.
 func (s *shop) within(ctx context.Context, tx *sql.Tx) *gorm.DB {
 	g := s.gorm.Session(&gorm.Session{NewDB: true, Context: ctx})
 	g.Statement.ConnPool = tx

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -75,6 +76,7 @@ const (
 // A day in which the process is killed again and again, and what was done is forgotten at noon. At the end everybody
 // who has anything to do with the shop is asked what happened.
 func TestKilled(t *testing.T) {
+	testskip.Long(t)
 	program := filepath.Join(t.TempDir(), "shop")
 	if out, err := exec.Command("go", "build", "-mod=mod", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

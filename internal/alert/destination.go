@@ -22,7 +22,7 @@ const (
 	leastPoisoned = 2         // in a group whose latest are of one type
 )
 
-func findFailing(_ *overview.Snapshot, d *overview.DestinationState, _ float64) (gauge, *Alert) {
+func findFailing(s *overview.Snapshot, d *overview.DestinationState, _ float64) (gauge, *Alert) {
 	h := d.Health
 	switch {
 	case h == nil:
@@ -54,7 +54,7 @@ func findFailing(_ *overview.Snapshot, d *overview.DestinationState, _ float64) 
 		cause = "is at an address that is not allowed"
 		a.Action = Action{Label: "Correct the address, or allow it", Place: "delivery.allow_private, delivery.ports"}
 	}
-	a.Headline = fmt.Sprintf("%s %s since %s: %s; %s.", d.Name, cause, clock(a.Since), h.Error, waiting(d))
+	a.Headline = fmt.Sprintf("%s %s since %s: %s; %s.", d.Name, cause, clock(a.Since), h.Error, waiting(s, d))
 	return gaugeOf(1, "%s", h.State), a
 }
 
@@ -73,12 +73,12 @@ func sample(f *overview.Failure) *Sample {
 	return &Sample{Source: f.Source, Event: f.Event, Type: f.Type, Error: f.Error}
 }
 
-// waiting says how much waits.
-func waiting(d *overview.DestinationState) string {
-	if d.Oldest == nil {
+// waiting says how much waits, and for how long.
+func waiting(s *overview.Snapshot, d *overview.DestinationState) string {
+	if d.Since == nil || d.Since.After(s.At) { // put off, or by a clock that was ahead
 		return fmt.Sprintf("%d events wait", d.Backlog)
 	}
-	return fmt.Sprintf("%d events wait, the oldest since %s", d.Backlog, clock(*d.Oldest))
+	return fmt.Sprintf("%d events wait, the longest since %s", d.Backlog, clock(*d.Since))
 }
 
 func findFirstFail(s *overview.Snapshot, d *overview.DestinationState, at float64) (gauge, *Alert) {
@@ -185,7 +185,7 @@ func findPaused(s *overview.Snapshot, d *overview.DestinationState, at float64) 
 	a := &Alert{Severity: Info, Since: d.Pause.At, Count: d.Backlog,
 		Action: Action{Label: "Resume", Method: "POST", Path: "/destinations/" + url.PathEscape(d.Name) + "/resume",
 			Command: "hookonce destinations resume " + d.Name + " --reason TEXT"},
-		Headline: fmt.Sprintf("%s is paused since %s by %s (%s); %s.", d.Name, clock(d.Pause.At), d.Pause.By, d.Pause.Reason, waiting(d))}
+		Headline: fmt.Sprintf("%s is paused since %s by %s (%s); %s.", d.Name, clock(d.Pause.At), d.Pause.By, d.Pause.Reason, waiting(s, d))}
 	if g.share > 1 {
 		a.Severity = Ticket
 	}
@@ -208,7 +208,7 @@ func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState, at float
 	if g.share <= 1 {
 		return g, nil
 	}
-	waits := fmt.Sprintf("%d events wait, the longest since %s", d.Backlog, clock(*d.Since))
+	waits := waiting(s, d)
 	if !d.Configured {
 		return g, &Alert{Severity: Page, Since: *d.Since, Count: d.Backlog,
 			Action:   Action{Label: "Give it its name back, and what waits goes on by itself", Place: "destinations and sources in the configuration"},

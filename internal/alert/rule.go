@@ -108,7 +108,7 @@ var rules = []Rule{
 	{Name: sendersRefused, When: "senders are answered 503 for a fault of ours, or the queue is full", Severity: Page, For: time.Minute, find: ofStore(findSendersRefused)},
 	{Name: effectsDoubled, When: "a run of hookonce reconcile effects found events that took effect more than once", Severity: Page, find: findEffectsDoubled},
 	{Name: died, When: "deliveries are dead; a page if it became more than so many in an hour", Severity: Page, Threshold: manyDead, Unit: Number, find: ofDestinations(findDied)},
-	{Name: backlogOld, When: "an open delivery waits longer: since its event was accepted or, if it was replayed, since it was due", Severity: Page, For: time.Minute, Threshold: oldBacklog.Seconds(), Unit: Seconds, find: ofDestinations(findBacklogOld)},
+	{Name: backlogOld, When: "an open delivery waits longer: since its event was accepted or, if it was dead or done and is replayed, since it was due", Severity: Page, For: time.Minute, Threshold: oldBacklog.Seconds(), Unit: Seconds, find: ofDestinations(findBacklogOld)},
 	{Name: conflict, When: "so many copies came with other content under the same key in an hour", Severity: Ticket, Threshold: 1, Unit: Number, find: ofSources(findConflict)},
 	{Name: cameAgain, When: "more events came again than is usual, for three minutes; a page at ten times that", Severity: Page, find: ofSources(findCameAgain)},
 	{Name: silent, When: "so many minutes with events are missing, by what the source usually sends; or nothing came for longer than its expect_every", Severity: Ticket,

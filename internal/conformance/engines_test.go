@@ -45,6 +45,7 @@ func conforms(t *testing.T, target conformance.Target, engine string) {
 
 func TestMariaDBConforms(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	t.Parallel()
 	cfg, err := mysql.ParseDSN(mariadbtest.DSN(t))
 	if err != nil {

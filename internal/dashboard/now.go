@@ -188,7 +188,7 @@ func (v nowView) Drains(d overview.DestinationState) string {
 		return ""
 	case *d.DrainsIn > 0:
 		return "gone in " + span(time.Duration(*d.DrainsIn*float64(time.Second)))
-	case d.Oldest != nil && v.At.Sub(*d.Oldest) < overview.DrainSpan:
+	case d.Since != nil && v.At.Sub(*d.Since) < overview.DrainSpan:
 		return ""
 	}
 	return "not getting shorter"

@@ -23,8 +23,8 @@ func TestDrains(t *testing.T) {
 		{"all of it has just come", new(0.0), 5*time.Minute - time.Second, ""},
 		{"it is not known", nil, time.Hour, ""},
 	} {
-		oldest := now.Add(-c.waits)
-		if got := v.Drains(overview.DestinationState{Backlog: 9, Oldest: &oldest, DrainsIn: c.in}); got != c.want {
+		came, since := now.Add(-72*time.Hour), now.Add(-c.waits) // as of what is replayed
+		if got := v.Drains(overview.DestinationState{Backlog: 9, Oldest: &came, Since: &since, DrainsIn: c.in}); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

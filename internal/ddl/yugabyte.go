@@ -36,10 +36,18 @@ func isYugabyte(ctx context.Context, db Querier) (bool, error) {
 }
 
 // SoundForClaims is [Sound] for the stores of the library, which ask more of a server: when the answer to a COMMIT is lost,
-// they ask what became of the transaction by its number.
+// they ask what became of the transaction by its number, and they keep the texts of handlers' errors.
 func SoundForClaims(ctx context.Context, db *sql.DB) error {
 	if err := Sound(ctx, db); err != nil {
 		return err
+	}
+	var encoding string
+	if err := db.QueryRowContext(ctx, `SHOW server_encoding`).Scan(&encoding); err != nil {
+		return fmt.Errorf("hookonce: asking the server for the encoding of the database: %w", err)
+	}
+	if encoding != "UTF8" && encoding != "SQL_ASCII" { // which takes every byte
+		return fmt.Errorf("hookonce: the encoding of the database is %s: an event whose key or type it cannot write would be refused for ever, and so would "+
+			"the error of a handler that gave up; use a database with ENCODING 'UTF8'", encoding)
 	}
 	if is, err := isYugabyte(ctx, db); err != nil || !is {
 		return err

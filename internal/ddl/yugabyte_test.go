@@ -1,6 +1,7 @@
 package ddl_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -116,5 +117,28 @@ func TestYugabyteIsKnown(t *testing.T) {
 		if err := ddl.SoundForClaims(t.Context(), db); (err != nil) != is {
 			t.Error(err)
 		}
+	}
+}
+
+// In a database of another encoding an event would be refused for one character of its type, or of the error that its handler
+// gave up with.
+func TestClaimsAskForUTF8(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	if _, err := connect(t, dsn, 1).ExecContext(t.Context(), "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0"); err != nil {
+		t.Fatal(err)
+	}
+	at, query := strings.LastIndex(dsn, "/"), dsn[strings.Index(dsn, "?"):]
+	db := connect(t, dsn[:at]+"/latin"+query, 1)
+	t.Cleanup(func() {
+		db.Close()
+		if _, err := connect(t, dsn, 1).ExecContext(context.Background(), "DROP DATABASE latin"); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := ddl.SoundForClaims(t.Context(), db); err == nil || !strings.Contains(err.Error(), "LATIN1") {
+		t.Error(err)
+	}
+	if err := ddl.Sound(t.Context(), db); err != nil {
+		t.Error(err)
 	}
 }

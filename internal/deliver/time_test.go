@@ -202,6 +202,7 @@ func TestOurFaultCostsNoAttempt(t *testing.T) {
 // Work for a destination that is not ours is handed back, for whoever knows it, and costs no tries.
 func TestDestinationOfOthers(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nowhere, played(func(*http.Request) (*http.Response, error) { return status(200), nil }))
 		e := entry("a")

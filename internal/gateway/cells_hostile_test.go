@@ -90,6 +90,7 @@ func TestCellsFenceGatewaysWithoutCells(t *testing.T) {
 
 // Once it was told so it delivers nothing past its store either: another cell may own it, and deliver it too.
 func TestCellsHaveGatewaysWithoutCellsNotOpen(t *testing.T) {
+	testskip.Long(t)
 	cluster, app, cfg, g := outage(t)
 	c, source := client(t), cfg.Sources[0]
 	insist(t, c, g, source, typed("before", "cart.updated", true))

@@ -207,6 +207,7 @@ func TestCellsAskTheFormerOwner(t *testing.T) {
 
 // A gateway that does not know of a newer map in its own store is refused by the fence, and goes on by the newer one.
 func TestCellsFenceTheirOwnGateways(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	app := newSink(t)
 	w := newCellWorld(t, app.URL, 1, 0)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -213,6 +214,7 @@ func TestFactsOfABatch(t *testing.T) {
 
 // What is delivered past the store says the same, and that it was.
 func TestFactsPastTheStore(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	cluster, a := pgtest.Start(t, pgtest.Options{}), newApp(t)
 	s := source("orders", "")

@@ -348,6 +348,7 @@ func TestIdempotencyStop(t *testing.T) {
 
 // A stop that does not wait for a service says that nobody knows what came of its requests, and how many they are.
 func TestIdempotencyIsCutOff(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	t.Run("with a key", func(t *testing.T) { isCutOff(t, "k1") })
 	t.Run("passed on", func(t *testing.T) { isCutOff(t, "") })

@@ -473,6 +473,7 @@ func TestObserveStartsWithoutTheStore(t *testing.T) {
 // A gateway that waits for the store from its start on tells that it is away, and once it is there that it is back: each of them
 // once, and both are on record then.
 func TestObserveTellsThatTheStoreIsAway(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	cluster, in, app := pgtest.Start(t, pgtest.Options{}), newIncidents(t), newSink(t)
 	cfg := observed(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, app.URL)

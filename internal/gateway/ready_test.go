@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -149,6 +150,7 @@ func gauge(t *testing.T, g *Gateway, name string) float64 {
 
 // What the store says is for the log, and for those who may look at everything.
 func TestReadyTellsStrangersNothing(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	cluster := pgtest.Start(t, pgtest.Options{})
 	cfg := configured(config.Store{Driver: config.Postgres, DSN: cluster.DSN(t)}, "")

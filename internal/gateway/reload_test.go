@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -714,6 +715,7 @@ func TestReloadSwitchesModes(t *testing.T) {
 
 // What a reload leaves behind does not add up, however often the configuration changes.
 func TestReloadsLeaveNothingBehind(t *testing.T) {
+	testskip.Long(t)
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink, shop := newSink(t), newShop(t)
 		e := startEdited(t, observed(store, sink.URL))

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 // What a gateway counted is on record when it has stopped, and agrees with what it did.
 func TestTalliesOutliveACleanStop(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {
 		sink := newSink(t)

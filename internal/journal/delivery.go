@@ -61,6 +61,7 @@ type Delivery struct {
 	Status      int       // HTTP status of the answer that LastError is about; 0: there was none
 	Forced      bool      // replayed although it was done
 	Group       string    // set: the deliveries of this ordering group follow each other; see [GroupOf]
+	WaitsSince  time.Time // of what a [Plan] has begin again when it was dead or done; see [WaitsSince]
 }
 
 // Attempt is one try at a delivery that came to an end.

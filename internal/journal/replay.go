@@ -41,6 +41,8 @@ type Replay struct {
 	After int64
 	// DryRun only counts.
 	DryRun bool
+
+	asked time.Time // when this call is made, if it continues: see Begun
 }
 
 // ErrNoReplay says that there is no entry of the audit log of the replay that a call of [Records.Replay] wants to
@@ -84,7 +86,8 @@ func (r *Replay) Window() (first, end int64) {
 func (r *Replay) Scope() (states []State, all bool) { return r.states(), r.Done() || r.EventID != 0 }
 
 // Begun returns the record of a replay that goes on, which read finds by its number, and takes the start of the first
-// call from it; of a replay that begins an empty one.
+// call from it, as far as deliveries are due by it: what this call begins waits since this call's own Start. Of a replay that
+// begins it returns an empty one.
 func (r *Replay) Begun(read func() ([]Audit, error)) (Audit, error) {
 	if r.Audit == 0 {
 		return Audit{}, nil
@@ -96,7 +99,7 @@ func (r *Replay) Begun(read func() ([]Audit, error)) (Audit, error) {
 	if len(audits) == 0 || !audits[0].Continues(r) {
 		return Audit{}, ErrNoReplay
 	}
-	r.Start = audits[0].At
+	r.asked, r.Start = r.Start, audits[0].At
 	return audits[0], nil
 }
 
@@ -183,6 +186,9 @@ func (r *Replay) begin(p *Plan, c Candidate, d Delivery, n int) {
 		fresh.Group = GroupOf(c.Source, c.Resource)
 	}
 	fresh.Due = r.Due(n, fresh.Group)
+	if fresh.WaitsSince = fresh.Due; r.asked.After(fresh.Due) {
+		fresh.WaitsSince = r.asked
+	}
 	if d.State != Done {
 		p.Redrive = append(p.Redrive, fresh)
 		return

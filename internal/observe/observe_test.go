@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"io"
 	"log/slog"
 	"net"
@@ -279,6 +280,7 @@ func TestMemoryIsBoundedUnderAFlood(t *testing.T) {
 
 // While the store is away observations wait for it, as many as there is room for; then all requests are accounted for.
 func TestStoreThatComesBack(t *testing.T) {
+	testskip.Long(t)
 	onEveryStore(t, func(t *testing.T, p place) {
 		f := newFront(t, p, ok, nil)
 		for i := range 50 {

@@ -208,7 +208,7 @@ type DestinationState struct {
 	Backlog  int64         `json:"backlog" doc:"Deliveries that are open and not dead."`
 	Dead     int64         `json:"dead"`
 	Oldest   *time.Time    `json:"oldest,omitempty" doc:"When the oldest of the backlog was accepted."`
-	Since    *time.Time    `json:"since,omitempty" doc:"Since when the one of the backlog waits that waits longest, by which backlog_old goes. What was replayed waits since it was due."`
+	Since    *time.Time    `json:"since,omitempty" doc:"Since when the one of the backlog waits that waits longest, by which backlog_old goes. What was dead or done and is replayed waits since it was due."`
 	DrainsIn *float64      `json:"drains_in_seconds,omitempty" doc:"When the backlog is gone, if it goes on getting shorter as it did in the last five minutes. 0: it does not get shorter; missing: there is none, or nobody has looked at it for half a minute yet."`
 	Failures []Failure     `json:"failures" nullable:"false" doc:"What failed, the most frequent first."`
 	Blocked  *Blocked      `json:"blocked,omitempty"`

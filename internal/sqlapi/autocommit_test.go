@@ -2,6 +2,7 @@ package sqlapi
 
 import (
 	"errors"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +38,7 @@ func (s *shop) script(t *testing.T, name string, args ...string) (lines []string
 // A claim that commits by itself is warned of, in every way in which a client can send one; and nothing that
 // commits claim and work together is, in whatever way it is sent.
 func TestClaimOutsideATransaction(t *testing.T) {
+	testskip.Long(t)
 	t.Run("node", func(t *testing.T) {
 		s := newShop(t)
 		program, err := os.ReadFile("testdata/autocommit.mjs")

@@ -376,6 +376,7 @@ func TestClientsThatShowLittle(t *testing.T) {
 
 // Three languages, one table, the same events.
 func TestThreeLanguagesRace(t *testing.T) {
+	testskip.Long(t)
 	s := newShop(t)
 	s.storm(t, 10, 12, s.node(t), s.python(t), s.library(t))
 }

@@ -21,11 +21,11 @@ func Race(t testing.TB) {
 }
 
 // Long skips a test in make test, which is run before every commit: one that takes many seconds of two cores, and best one that
-// has a quicker neighbour, which would see the first sign of the same fault. make race runs it, and so does go test of its package. A test
+// has a quicker neighbour, which would see the first sign of the same fault. make ci runs it, and so does go test of its package. A test
 // begins with it, or with Race and it.
 func Long(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Variable) != "" {
-		t.Skip("make test has no time for it: make race runs it")
+		t.Skip("make test has no time for it: make ci runs it")
 	}
 }

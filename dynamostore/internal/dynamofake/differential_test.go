@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"net/http"
 	"os"
 	"sort"
@@ -57,6 +58,7 @@ type request func(c *dynamodb.Client) answer
 // the answers: items, and the kinds of errors. What dynalite does not have (transactions, and the item that a condition failed on)
 // is not compared.
 func TestAgainstDynalite(t *testing.T) {
+	testskip.Long(t)
 	pair, table := both(t)
 	refusals := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -172,7 +172,7 @@ func newBacklogMetrics() *backlogMetrics {
 	return &backlogMetrics{
 		known:  map[[2]string]bool{},
 		open:   gauge("backlog", "Deliveries that are not done, by destination and state."),
-		oldest: gauge("backlog_oldest_timestamp_seconds", "Since when the one waits that waits longest: since its event was accepted or, if it was replayed, since it was due; missing where there is none."),
+		oldest: gauge("backlog_oldest_timestamp_seconds", "Since when the one waits that waits longest: since its event was accepted or, if it was dead or done and is replayed, since it was due; missing where there is none."),
 	}
 }
 
@@ -188,7 +188,7 @@ func (m *backlogMetrics) set(backlog []journal.OpenCount, now time.Time) {
 		if since.After(now) {
 			since = now
 		}
-		if c.Oldest.After(since) {
+		if c.Oldest.Sub(now) > journal.MuchAhead {
 			since = c.Oldest
 		}
 		m.oldest.WithLabelValues(at[:]...).Set(float64(since.Unix()))

@@ -31,7 +31,7 @@ hookonce_journal_backlog{destination="ahead",state="pending"} 2
 hookonce_journal_backlog{destination="app",state="failed"} 2
 hookonce_journal_backlog{destination="app",state="pending"} 2
 hookonce_journal_backlog{destination="audit",state="dead"} 0
-# HELP hookonce_journal_backlog_oldest_timestamp_seconds Since when the one waits that waits longest: since its event was accepted or, if it was replayed, since it was due; missing where there is none.
+# HELP hookonce_journal_backlog_oldest_timestamp_seconds Since when the one waits that waits longest: since its event was accepted or, if it was dead or done and is replayed, since it was due; missing where there is none.
 # TYPE hookonce_journal_backlog_oldest_timestamp_seconds gauge
 hookonce_journal_backlog_oldest_timestamp_seconds{destination="ahead",state="pending"} 1.7000864e+09
 hookonce_journal_backlog_oldest_timestamp_seconds{destination="app",state="failed"} 1.6999964e+09

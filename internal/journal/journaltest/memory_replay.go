@@ -16,12 +16,17 @@ func (m *Memory) Replay(ctx context.Context, r journal.Replay, limit int) (journ
 		return journal.Replayed{}, err
 	}
 	n, audit := 0, r.Audit
-	if audit != 0 && !r.DryRun {
-		begun := m.auditOf(audit)
-		if begun == nil || !begun.Continues(&r) {
-			return journal.Replayed{}, journal.ErrNoReplay
+	if !r.DryRun {
+		begun, err := r.Begun(func() (found []journal.Audit, err error) {
+			if a := m.auditOf(audit); a != nil {
+				found = append(found, *a)
+			}
+			return found, nil
+		})
+		if err != nil {
+			return journal.Replayed{}, err
 		}
-		n, r.Start = int(begun.Count), begun.At
+		n = int(begun.Count)
 	}
 	found, next := m.candidates(&r, limit)
 	plan := r.Plan(found, n)
@@ -32,14 +37,14 @@ func (m *Memory) Replay(ctx context.Context, r journal.Replay, limit int) (journ
 	for _, d := range plan.Redrive {
 		open := m.deliveries[target{d.EventID, d.Destination}]
 		if open.State == journal.Dead {
-			open.WaitsSince = d.Due
+			open.WaitsSince = d.WaitsSince
 		}
 		open.State, open.Tries, open.Due, open.Origin = d.State, 0, d.Due, journal.OriginReplayed
 	}
 	for _, d := range plan.Create {
 		m.deliveries[target{d.EventID, d.Destination}] = &Delivery{
 			EventID: d.EventID, Destination: d.Destination, State: d.State, Token: d.Token, Due: d.Due,
-			Forced: true, Origin: journal.OriginReplayed, Group: d.Group, WaitsSince: d.Due,
+			Forced: true, Origin: journal.OriginReplayed, Group: d.Group, WaitsSince: d.WaitsSince,
 		}
 	}
 	if audit == 0 {

@@ -3,6 +3,7 @@ package journaltest
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
@@ -25,13 +26,24 @@ var coalesceCases = []testCase{
 		}
 		c.matches(c.takeKeys(10, e.Key)[0], e, journal.Held{EventID: e.ID, Destination: "app", Token: 1}, 1)
 	}},
-	{"one that failed waits, and is re-driven", func(c *suite) { coalesceRedriven(c, journal.Failed) }},
-	{"one that is dead waits, and is re-driven", func(c *suite) { coalesceRedriven(c, journal.Dead) }},
-	{"one that was handed back waits", func(c *suite) {
-		e := c.changed()
-		c.fresh(e)
-		c.finish1(c.outcome(c.take1(e.Key), journal.Pending), true)
-		c.accept1(c.changed(), journal.Result{Status: journal.Duplicate, ID: e.ID})
+	{"one that failed has begun", func(c *suite) { coalesceEnded(c, journal.Failed) }},
+	{"one that is dead has begun", func(c *suite) { coalesceEnded(c, journal.Dead) }},
+	{"one that was handed back may have begun", func(c *suite) { coalesceEnded(c, journal.Pending) }},
+	{"one that is replayed has begun, and holds up nothing new", func(c *suite) {
+		for state, edit := range map[journal.State]func(*journal.Replay){journal.Done: force, journal.Dead: func(r *journal.Replay) { r.Rate = 0.01 }} {
+			e := c.changed()
+			c.fresh(e)
+			c.finish1(c.outcome(c.take1(e.Key), state), true)
+			c.replay(c.asked(journal.Filter{State: state}, only(e.ID), edit), 10)
+			next := c.changed()
+			c.fresh(next)
+			ids := []int64{}
+			for _, w := range c.take(10) {
+				ids = append(ids, w.EventID)
+				c.finish1(c.outcome(w, journal.Done), true)
+			}
+			c.same("taken", ids, []int64{e.ID, next.ID})
+		}
 	}},
 	{"one that has begun gives the key up and goes on", func(c *suite) {
 		first := c.changed()
@@ -110,20 +122,27 @@ var coalesceCases = []testCase{
 	}},
 }
 
-// coalesceRedriven checks that work which ended in state s takes in the next entry and begins again.
-func coalesceRedriven(c *suite, s journal.State) {
-	e := c.changed()
-	c.fresh(e)
-	c.finish1(c.outcome(c.take1(e.Key), s), true)
-	c.accept1(c.changed(), journal.Result{Status: journal.Duplicate, ID: e.ID, Redriven: true})
-	c.matches(c.take1(e.Key), e, journal.Held{EventID: e.ID, Destination: "app", Token: 2}, 1)
+// coalesceEnded checks that work of which an attempt ended in state s goes on by itself, and takes in nothing: its destination
+// may have looked before the next change.
+func coalesceEnded(c *suite, s journal.State) {
+	first := c.changed()
+	c.fresh(first)
+	c.finish1(c.outcome(c.take1(first.Key), s), true)
+	next := c.changed()
+	c.fresh(next)
+	c.accept1(c.changed(), journal.Result{Status: journal.Duplicate, ID: next.ID})
+	want := map[journal.State]int64{s: 1}
+	want[journal.Pending]++
+	c.open(want)
 }
 
 // coalesceStorm plays a destination that looks at a counter each time that it is told of a change, while
-// others raise the counter and tell. In the end it must have seen the last value.
+// others raise the counter and tell. It keeps of which events it has looked, and does so once for each; of every third look the
+// answer is lost. In the end it must have seen the last value.
 func coalesceStorm(c *suite) {
 	const rounds = 60
-	var counter, seen atomic.Int64
+	var counter, seen, looks atomic.Int64
+	var kept sync.Map // of events that it has looked for
 	var tellers sync.WaitGroup
 	look := func() {
 		work, err := c.store.Take(c.Context(), c.now, c.now.Add(lease), journal.Wanted{Deliveries: 3})
@@ -131,10 +150,16 @@ func coalesceStorm(c *suite) {
 			c.Errorf("Take: %v", err)
 		}
 		for _, w := range work {
-			now := counter.Load()
-			for last := seen.Load(); now > last && !seen.CompareAndSwap(last, now); last = seen.Load() {
+			ended := journal.Done
+			if _, again := kept.LoadOrStore(w.EventID, true); !again {
+				now := counter.Load()
+				for last := seen.Load(); now > last && !seen.CompareAndSwap(last, now); last = seen.Load() {
+				}
+				if looks.Add(1)%3 == 0 {
+					ended = journal.Failed
+				}
 			}
-			if _, err := c.store.Finish(c.Context(), []journal.Outcome{c.outcome(w, journal.Done)}); err != nil {
+			if _, err := c.store.Finish(c.Context(), []journal.Outcome{c.outcome(w, ended)}); err != nil {
 				c.Errorf("Finish: %v", err)
 			}
 		}
@@ -167,6 +192,7 @@ func coalesceStorm(c *suite) {
 	close(stop)
 	lookers.Wait()
 	for len(c.openWork()) > 0 {
+		c.pass(time.Hour) // what failed is due again
 		look()
 	}
 	if counter.Load() != seen.Load() {

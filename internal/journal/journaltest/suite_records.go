@@ -470,17 +470,50 @@ var historyCases = []testCase{
 		c.counts(waits(journal.Pending, 2, c.now))
 		c.finishAll(c.takeKeys(1, "a"), journal.Dead)
 
-		// What never died waits since it came, replayed or not, and so does what comes meanwhile.
+		// What never died waits since it came, replayed with a rate or not, and so does what comes meanwhile.
 		other := c.now
 		c.fresh(c.entry("other"))
 		c.counts(waits(journal.Dead, 1, came), waits(journal.Pending, 2, other))
 		c.finish1(c.outcome(c.take1("other"), journal.Failed), true)
 		c.pass(time.Second)
-		c.replay(c.asked(journal.Filter{State: journal.Failed}), 100)
+		c.replay(c.asked(journal.Filter{State: journal.Failed}, func(r *journal.Replay) { r.Rate = 100 }), 100)
 		c.counts(waits(journal.Dead, 1, came), waits(journal.Pending, 2, other))
 		c.pass(time.Hour)
 		c.finishAll(c.takeKeys(10, "other", "b"), journal.Done)
 		c.replay(c.asked(journal.Filter{State: journal.Done}, only(second.ID), force), 100)
 		c.counts(waits(journal.Dead, 1, came), waits(journal.Pending, 1, c.now))
+	}},
+	{"a replay that goes on later waits since it was asked to", func(c *suite) {
+		came := c.now
+		first := c.stored("a")
+		c.stored("b")
+		c.finishAll(c.takeKeys(2, "a", "b"), journal.Dead)
+		c.pass(24 * time.Hour)
+		began := c.now
+		dead := c.asked(journal.Filter{State: journal.Dead})
+		got := c.replay(dead, 1)
+		c.pass(time.Hour)
+		since := func(at time.Time, n int64) journal.OpenCount {
+			return journal.OpenCount{Destination: "app", State: journal.Pending, Count: n, Oldest: came, Since: at}
+		}
+		dead.Start, dead.Audit, dead.After = c.now, got.Audit, got.Next
+		c.replay(dead, 1)
+		c.counts(since(began, 2))
+		c.finishAll(c.takeKeys(1, "a"), journal.Done)
+		c.counts(since(c.now, 1))
+		c.finishAll(c.takeKeys(1, "b"), journal.Done)
+
+		// With a rate it waits since it is due by that, if that is later; and what is done is begun again likewise.
+		done := c.asked(journal.Filter{State: journal.Done}, force, func(r *journal.Replay) { r.Rate = 1. / 60 / 60 / 3 })
+		got = c.replay(done, 1)
+		began = c.now
+		c.pass(time.Hour)
+		done.Start, done.Audit, done.After = c.now, got.Audit, got.Next
+		c.replay(done, 1)
+		c.finish1(c.outcome(c.take1("a"), journal.Done), true)
+		c.counts(since(began.Add(3*time.Hour), 1))
+		if first.ID == 0 {
+			c.Fatal("no identifier")
+		}
 	}},
 }

@@ -133,6 +133,7 @@ func TestSeveralStores(t *testing.T) {
 // TestConcurrent also expects the server to have seen no deadlock: one would be survived, after a
 // second or more that everybody in the batch waits.
 func TestConcurrent(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	dsn := pgtest.DSN(t)
 	journaltest.RunConcurrent(t, (&database{direct: dsn, dsn: dsn}).fixture)

@@ -160,14 +160,14 @@ SELECT count(*) FROM begun`
 // order in which all statements do. What is asked of them is asked once they are locked: asked before, PostgreSQL would find
 // them by the index of all that failed, and go through that for each piece of a replay.
 const replaySQL = `WITH locked AS (
-	SELECT d.event_id, d.destination, d.state, d.error_kind, d.status, r.due_at
-	FROM {{.}}deliveries d JOIN unnest($1::bigint[], $2::text[], $3::timestamptz[]) AS r (event_id, destination, due_at)
+	SELECT d.event_id, d.destination, d.state, d.error_kind, d.status, r.due_at, r.waits_since
+	FROM {{.}}deliveries d JOIN unnest($1::bigint[], $2::text[], $3::timestamptz[], $6::timestamptz[]) AS r (event_id, destination, due_at, waits_since)
 		ON d.event_id = r.event_id AND d.destination = r.destination
 	ORDER BY d.event_id, d.destination
 	FOR UPDATE OF d
 ), begun AS (
 	UPDATE {{.}}deliveries d SET state = 'pending', tries = 0, due_at = l.due_at, origin = 2,
-		waits_since = CASE l.state WHEN 'dead' THEN l.due_at ELSE d.waits_since END
+		waits_since = CASE l.state WHEN 'dead' THEN l.waits_since ELSE d.waits_since END
 	FROM locked l WHERE d.event_id = l.event_id AND d.destination = l.destination
 		AND l.state IN ('failed', 'dead') AND ($4 = '' OR l.error_kind = $4) AND ($5::int = 0 OR l.status = $5)
 	RETURNING d.destination, d.resource, d.due_at
@@ -175,15 +175,16 @@ const replaySQL = `WITH locked AS (
 
 func (s *Store) redrive(ctx context.Context, tx pgx.Tx, f *journal.Filter, deliveries []journal.Delivery) (n int, err error) {
 	c := columnsOf(deliveries)
-	err = tx.QueryRow(ctx, s.in(replaySQL), c.event, c.destination, c.due, string(f.Error), f.Status).Scan(&n)
+	err = tx.QueryRow(ctx, s.in(replaySQL), c.event, c.destination, c.due, string(f.Error), f.Status, c.waitsSince).Scan(&n)
 	return n, err
 }
 
 // createSQL makes deliveries anew that are done.
 const createSQL = `WITH begun AS (
 	INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, forced, resource, origin, waits_since)
-	SELECT event_id, destination, 'pending', token, 0, due_at, true, nullif(resource, ''), 2, due_at
-	FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::bigint[], $5::text[]) AS r (event_id, destination, due_at, token, resource)
+	SELECT event_id, destination, 'pending', token, 0, due_at, true, nullif(resource, ''), 2, waits_since
+	FROM unnest($1::bigint[], $2::text[], $3::timestamptz[], $4::bigint[], $5::text[], $6::timestamptz[])
+		AS r (event_id, destination, due_at, token, resource, waits_since)
 	ORDER BY event_id, destination
 	ON CONFLICT DO NOTHING
 	RETURNING destination, resource, due_at
@@ -191,7 +192,7 @@ const createSQL = `WITH begun AS (
 
 func (s *Store) create(ctx context.Context, tx pgx.Tx, deliveries []journal.Delivery) (n int, err error) {
 	c := columnsOf(deliveries)
-	err = tx.QueryRow(ctx, s.in(createSQL), c.event, c.destination, c.due, c.token, c.resource).Scan(&n)
+	err = tx.QueryRow(ctx, s.in(createSQL), c.event, c.destination, c.due, c.token, c.resource, c.waitsSince).Scan(&n)
 	return n, err
 }
 
@@ -199,14 +200,14 @@ func (s *Store) create(ctx context.Context, tx pgx.Tx, deliveries []journal.Deli
 type deliveryColumns struct {
 	event, token          []int64
 	destination, resource []string
-	due                   []time.Time
+	due, waitsSince       []time.Time
 }
 
 func columnsOf(deliveries []journal.Delivery) (c deliveryColumns) {
 	for _, d := range deliveries {
 		c.event, c.token = append(c.event, d.EventID), append(c.token, d.Token)
 		c.destination, c.resource = append(c.destination, d.Destination), append(c.resource, d.Group)
-		c.due = append(c.due, d.Due)
+		c.due, c.waitsSince = append(c.due, d.Due), append(c.waitsSince, d.WaitsSince)
 	}
 	return c
 }

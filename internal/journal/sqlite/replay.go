@@ -129,11 +129,11 @@ func (w *writer) queue(d journal.Delivery) error {
 // redrive makes deliveries due that are failed or dead.
 func (s *Store) redrive(w *writer, deliveries []journal.Delivery) error {
 	const text = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due_at = ?1, origin = 2,
-			waits_since = CASE state WHEN 'dead' THEN ?1 ELSE waits_since END
+			waits_since = CASE state WHEN 'dead' THEN ?4 ELSE waits_since END
 		WHERE event_id = ?2 AND destination = ?3 AND state IN ('failed', 'dead')`
 	return w.with(s.in(text), func(again *stmt) error {
 		for _, d := range deliveries {
-			if _, err := again.exec(d.Due.UnixMicro(), d.EventID, d.Destination); err != nil {
+			if _, err := again.exec(d.Due.UnixMicro(), d.EventID, d.Destination, d.WaitsSince.UnixMicro()); err != nil {
 				return err
 			}
 			if err := w.queue(d); err != nil {
@@ -147,10 +147,10 @@ func (s *Store) redrive(w *writer, deliveries []journal.Delivery) error {
 // create makes deliveries anew that are done.
 func (s *Store) create(w *writer, deliveries []journal.Delivery) error {
 	const text = `INSERT INTO {{.}}deliveries (event_id, destination, state, token, tries, due_at, forced, resource, origin, waits_since)
-		VALUES (?1, ?2, 'pending', ?3, 0, ?4, 1, nullif(?5, ''), 2, ?4)`
+		VALUES (?, ?, 'pending', ?, 0, ?, 1, nullif(?, ''), 2, ?)`
 	return w.with(s.in(text), func(insert *stmt) error {
 		for _, d := range deliveries {
-			if _, err := insert.exec(d.EventID, d.Destination, d.Token, d.Due.UnixMicro(), d.Group); err != nil {
+			if _, err := insert.exec(d.EventID, d.Destination, d.Token, d.Due.UnixMicro(), d.Group, d.WaitsSince.UnixMicro()); err != nil {
 				return err
 			}
 			if err := w.queue(d); err != nil {

@@ -25,8 +25,8 @@ const redriveSQL = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due
 
 const hasOpenSQL = `SELECT 1 FROM {{.}}deliveries WHERE event_id = ? LIMIT 1`
 
-// comingSQL finds where a delivery is still to begin.
-const comingSQL = `SELECT destination FROM {{.}}deliveries WHERE event_id = ? AND state <> 'processing'`
+// comingSQL finds where a delivery is still to begin: was never taken.
+const comingSQL = `SELECT destination FROM {{.}}deliveries WHERE event_id = ? AND token = 0`
 
 const releaseKeySQL = `UPDATE {{.}}events SET key = NULL WHERE id = ?`
 

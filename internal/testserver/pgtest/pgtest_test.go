@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"io/fs"
 	"net"
 	"os"
@@ -42,6 +43,7 @@ func TestEveryDSNIsAFreshDatabase(t *testing.T) {
 }
 
 func TestClusterSurvivesKillAndStop(t *testing.T) {
+	testskip.Long(t)
 	c := Start(t, Options{Fsync: true})
 	dsn := c.DSN(t)
 	if got := query(t, dsn, "SHOW fsync"); got != "on" {

@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"errors"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -113,6 +114,7 @@ func TestFreeze(t *testing.T) {
 }
 
 func TestClusterSharesTheKeys(t *testing.T) {
+	testskip.Long(t)
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: Cluster(t)})
 	defer c.Close()
 	for _, key := range strings.Fields("a b c d e f g h i j") {

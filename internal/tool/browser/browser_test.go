@@ -209,7 +209,10 @@ var everyLook, otherLooks = []look{{"light", 400}, {"dark", 1400}}, []look{{"dar
 func TestPages(t *testing.T) { usable(t, everyLook) }
 
 // The same of the dashboard of a store of the library, below a path of its own.
-func TestLibraryPages(t *testing.T) { libraryUsable(t, everyLook) }
+func TestLibraryPages(t *testing.T) {
+	testskip.Long(t)
+	libraryUsable(t, everyLook)
+}
 
 func TestPagesInOtherLooks(t *testing.T) {
 	testskip.Long(t)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"net/url"
 	"testing"
 
@@ -29,6 +30,7 @@ var isolations = []string{"READ-COMMITTED", "REPEATABLE-READ"}
 
 // TestMariaDB kills connections, and what they do.
 func TestMariaDB(t *testing.T) {
+	testskip.Long(t)
 	dsn := newMariaDB(t)
 	for _, mode := range sqlModes {
 		for _, isolation := range isolations {

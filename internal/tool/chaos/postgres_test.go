@@ -107,6 +107,7 @@ func must(t testing.TB, err error) {
 
 // TestPostgres terminates backends, and cancels what they do, under every driver and behind poolers.
 func TestPostgres(t *testing.T) {
+	testskip.Long(t)
 	dsn := newPostgres(t)
 	for path, w := range ways {
 		for driver, c := range clients {

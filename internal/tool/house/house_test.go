@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -59,15 +63,91 @@ func TestImpliedArrowsAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestProseIsWrapped holds the lines of the pages that people write at 100 columns: code, tables, and addresses that
-// cannot be divided aside. A row of a table stands once in its page: one of two would be changed alone some day.
-func TestProseIsWrapped(t *testing.T) {
-	const columns, short = 100, 60 // below which rows say little, and may be alike
+// pages are those that people read, written by hand or not.
+func pages(t *testing.T) []string {
+	t.Helper()
 	written, err := filepath.Glob("../../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(written, "../../../README.md", "../../../CHANGELOG.md", "../../../CONTRIBUTING.md", "../../../SECURITY.md", "../../README.md") {
+	return append(written, "../../../README.md", "../../../CHANGELOG.md", "../../../CONTRIBUTING.md", "../../../SECURITY.md", "../../README.md")
+}
+
+// TestLinksLeadSomewhere follows every link from page to page: the file is there, and has the heading or the mark. The names of
+// headings are those that GitHub gives them.
+func TestLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)\s]*)?\)`)
+	of := map[string][]string{} // what was read once
+	for _, name := range pages(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			to := name
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(name), m[1])
+			}
+			there, err := os.Stat(to)
+			switch {
+			case err != nil:
+				t.Errorf("%s: there is no %s", filepath.Base(name), m[1])
+			case m[2] == "" || there.IsDir() || filepath.Ext(to) != ".md":
+			default:
+				if of[to] == nil {
+					of[to] = anchors(t, to)
+				}
+				if slices.Contains(of[to], m[2][1:]) {
+					continue
+				}
+				t.Errorf("%s: %s has no %s", filepath.Base(name), filepath.Base(to), m[2])
+			}
+		}
+	}
+}
+
+// anchors are the names that a link can have behind # on a page.
+func anchors(t *testing.T, page string) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?:id|name)="([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+		names = append(names, m[1])
+	}
+	code, seen := false, map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		if code || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		name := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, regexp.MustCompile(`\]\([^)]*\)`).ReplaceAllString(strings.TrimSpace(strings.TrimLeft(line, "#")), "]"))
+		if n := seen[name]; n > 0 {
+			names = append(names, fmt.Sprint(name, "-", n))
+		} else {
+			names = append(names, name)
+		}
+		seen[name]++
+	}
+	return names
+}
+
+// TestProseIsWrapped holds the lines of the pages that people write at 100 columns: code, tables, and addresses that
+// cannot be divided aside. A row of a table stands once in its page: one of two would be changed alone some day.
+func TestProseIsWrapped(t *testing.T) {
+	const columns, short = 100, 60 // below which rows say little, and may be alike
+	for _, name := range pages(t) {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -78,6 +79,7 @@ var timeless = map[string]string{
 // TestApplicationsAcceptWhatIsLate: events wait in the gateway for an hour and for a week, and then the applications
 // accept every one. Left as they came, they are rejected wherever the library looks at the time or the URL.
 func TestApplicationsAcceptWhatIsLate(t *testing.T) {
+	testskip.Long(t)
 	for _, late := range []time.Duration{time.Hour, 7 * 24 * time.Hour} {
 		t.Run(late.String(), func(t *testing.T) {
 			answers := make(chan string, 1024)

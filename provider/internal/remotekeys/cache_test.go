@@ -207,6 +207,7 @@ func flood(t *testing.T, c *Cache[int], long time.Duration, perSecond int, name 
 // known, and they come one after the other or at once.
 func TestGenuineKeysAreFetchedBesideMadeUpOnes(t *testing.T) {
 	testskip.Race(t)
+	testskip.Long(t)
 	const requests = 120
 	const most = 4 * time.Second // of the flood after that: it tells nothing more once the key is there
 	names := map[string]func(int) int{

@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -218,6 +219,7 @@ func rows(page string) [][]string {
 // TestCustomProvidersPageRecipes: what the page shows can be used, and what it says is refused is refused,
 // in these words.
 func TestCustomProvidersPageRecipes(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	page := readCustomPage(t)
 	tried, served := customSpec(t, page)

@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 // A function that is billed by the second stands behind the gateway: it hangs while it starts, says that too much comes, when
 // to come again, and breaks once. The event takes effect once, under one key, and not before the function said.
 func TestInFrontOfAFunction(t *testing.T) {
+	testskip.Long(t)
 	if testing.Short() {
 		t.Skip("waits for a second that the function asks for")
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"io"
 	"net"
 	"net/http"
@@ -305,6 +306,7 @@ func TestBehindProxies(t *testing.T) {
 // Of two gateways behind Caddy, on two addresses of one machine, the second is asked when Caddy has
 // noticed that the first is gone: it looks at each by itself.
 func TestSecondGatewayBehindCaddy(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("needs Caddy and PostgreSQL")
@@ -334,6 +336,7 @@ func TestSecondGatewayBehindCaddy(t *testing.T) {
 // Of two gateways behind nginx one after the other is replaced while events come: no sender is refused, and each event takes
 // effect once, although nginx gives what one gateway did not answer to the other.
 func TestRollingUpgradeRefusesNobody(t *testing.T) {
+	testskip.Long(t)
 	if testing.Short() {
 		t.Skip("needs nginx and PostgreSQL")
 	}

@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"fmt"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 // TestReconcileBesideSQLite: the file of the store belongs to the gateway that runs, so the command has that one compare, with its own
 // token, and prints the same with the same exit status.
 func TestReconcileBesideSQLite(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	f := newForgetful(t)
 	dir, file := f.configure("sqlite:"+filepath.Join(t.TempDir(), "hookonce.db"), "")

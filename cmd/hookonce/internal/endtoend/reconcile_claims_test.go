@@ -160,6 +160,7 @@ func reconcileClaims(t *testing.T, dsn string, store *sqlstore.Store) {
 // TestReconcileTellsWhatWasRefused: the command asks the gateway that the configuration names why something that is missing was refused,
 // and says so where nobody answers.
 func TestReconcileTellsWhatWasRefused(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	f := newForgetful(t)
 	dsn := pgtest.DSN(t)

@@ -216,6 +216,7 @@ func (f *forgetful) launch(dir, file string) *process {
 // arrived, stores a part of it from the list, and has the sender send the rest again. Webhooks that come late are duplicates, and
 // each event takes effect once.
 func TestReconcileAfterAnHour(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	f := newForgetful(t)
 	dir, file := f.configure(pgtest.DSN(t), "")

@@ -96,6 +96,7 @@ func TestRelayIsKilled(t *testing.T) {
 // SIGHUP has a relay read its secrets again, and harms nothing that is under way. What cannot be
 // read changes nothing.
 func TestSIGHUPRenewsARelaysSecrets(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	store, dsn := openOutbox(t)
 	const old, renewed = "whsec_b2xkIHNlY3JldA==", "whsec_bmV3IHNlY3JldA=="

@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"errors"
+	"github.com/hookonce/hookonce/internal/testskip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,7 @@ func TestScripts(t *testing.T) {
 
 // TestScriptsOnPostgres runs the ones that need a database, each with an empty one at $DSN.
 func TestScriptsOnPostgres(t *testing.T) {
+	testskip.Long(t)
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/postgres",
