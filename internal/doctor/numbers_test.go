@@ -55,6 +55,7 @@ func TestNumbersOfAClockThatWasAhead(t *testing.T) {
 		if s.dialect == schema.Postgres { // a file is freed of them when it is opened
 			event(ids.Next(now), week, "processing")
 		}
+		exec(`UPDATE {tables}deliveries SET waits_since = due_at WHERE origin = 2`)
 		look(OK, "none is of a time to come")
 		future := now.AddDate(5, 0, 0)
 		event(ids.Next(future), future, "pending")
@@ -69,6 +70,9 @@ func TestNumbersOfAClockThatWasAhead(t *testing.T) {
 		if err := s.db.QueryRowContext(t.Context(), s.fill(`SELECT (SELECT count(*) FROM {tables}lanes WHERE due_at > {time}) + (SELECT count(*) FROM {tables}deliveries WHERE due_at > {time})`),
 			s.at(now.Add(time.Minute))).Scan(&late); err != nil || late != 3 {
 			t.Errorf("%d are due later, %v; want the ones that a schedule and a replay put off, and that somebody holds", late, err)
+		}
+		if err := s.db.QueryRowContext(t.Context(), s.fill(`SELECT count(*) FROM {tables}deliveries WHERE waits_since IS NOT NULL`)).Scan(&late); err != nil || late != 0 {
+			t.Errorf("%d wait since a time to come, %v: what fails of them would page nobody", late, err)
 		}
 	})
 }
@@ -89,7 +93,7 @@ func overdueStatements(t *testing.T, dialect schema.Dialect) (all []string) {
 			all = append(all, statement[i:])
 		}
 	}
-	if len(all) != 2 {
+	if len(all) != 3 {
 		t.Fatalf("%q are the statements for %s", all, dialect)
 	}
 	return all
