@@ -68,7 +68,7 @@ var rules = []rule{
 	{pkg: "janitor", allow: []string{""}, reason: "a janitor knows a store by its contract"},
 	{pkg: "tallies", std: true, allow: []string{"", "internal/tally"}, reason: "what counts knows a store by its contract, and programs carry it: no third-party package"},
 	{pkg: "dashboard", std: true, allow: []string{"", "internal/dashboard/frame", "internal/header", "internal/inspect", "internal/problem"}, reason: "a dashboard knows a store by its contract, and programs mount it: no third-party package"},
-	{pkg: "cmd/hookonce/internal/outbox", allow: []string{"", "relay", "internal/retry", "pgstore", "sqlstore", "internal/config", "internal/sqlitefile"}, reason: "the command relay serves applications, and knows nothing of the gateway"},
+	{pkg: "cmd/hookonce/internal/outbox", allow: []string{"", "relay", "internal/retry", "pgstore", "sqlstore", "internal/config", "internal/ddl", "internal/sqlitefile"}, reason: "the command relay serves applications, and knows nothing of the gateway"},
 	{pkg: "internal/retry", std: true, reason: "when work is tried again is the same for whoever carries it out"},
 	{pkg: "internal/outgoing", std: true, allow: []string{"internal/header", "internal/httpsig"}, reason: "what all requests have in common needs nothing"},
 	{pkg: "storetest", allow: []string{"", "memstore"}, reason: "it tests any store, and compares it with the model"},

@@ -36,9 +36,9 @@ func (c *call) claim(lease time.Duration) ClaimRequest {
 	return ClaimRequest{Ref: c.Ref, Type: c.kind, Digest: c.digest, Lease: lease, Pin: lease != 0}
 }
 
-// withRequest calls use with the request for a handler: its body can be read from the beginning,
-// ctx is its context, and its header is a copy: what a handler takes off is still known when the answer is made. The server deletes the temporary files of a form that was parsed, but
-// knows only those of its own request: those of a form that was parsed from this copy are deleted
+// withRequest calls use with the request for a handler: its body can be read from the beginning, ctx is its context, and its
+// header is a copy: what a handler takes off is still known when the answer is made. The server deletes the temporary files of a
+// form that was parsed, but knows only those of its own request: those of a form that was parsed from this copy are deleted
 // here. One that a middleware had parsed before is the middleware's, or the server's.
 func (c *call) withRequest(ctx context.Context, use func(*http.Request)) {
 	r := c.WithContext(ctx)

@@ -105,10 +105,10 @@ func New(pool *pgxpool.Pool, opts ...Option) *Store {
 // that wraps [hookonce.ErrSchemaMissing] or [hookonce.ErrSchemaNewer] and says what to do. It also refuses
 // connections on which there are no transactions, as through PgBouncer in statement mode, and servers whose advisory
 // locks lock nothing, as CockroachDB's before a change of April 2026, and YugabyteDB, whose transactions have no numbers. So it does
-// with standbys, connections that are read-only (default_transaction_read_only), and roles that may read claims and write nothing.
+// with databases of another encoding than UTF8 (or SQL_ASCII), which could not write every key, type and error, standbys, connections that are read-only (default_transaction_read_only), and roles that may read claims and write nothing.
 func (s *Store) Check(ctx context.Context) error {
 	db := stdlib.OpenDBFromPool(s.pool)
-	err := ddl.SoundForClaims(ctx, db)
+	err := ddl.TakesClaims(ctx, db)
 	if err == nil {
 		err = ddl.CheckProgram(ctx, db, ddl.Postgres, s.schema)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,7 +16,8 @@ import (
 type handlerTx struct {
 	pgx.Tx
 	work *work
-	part bool // a savepoint
+	// hidden is the first error of a statement that did not come to the server, in this part of the transaction.
+	hidden *atomic.Pointer[error]
 }
 
 var (
@@ -60,8 +62,8 @@ func (t handlerTx) usable(ctx context.Context) error {
 // of another one were open: the work would be committed without what was refused. What failed in a savepoint may be undone with it.
 func (t handlerTx) noted(err error) error {
 	var known *pgconn.PgError
-	if err != nil && !t.part && !errors.As(err, &known) {
-		t.work.hidden.CompareAndSwap(nil, &err)
+	if err != nil && !errors.As(err, &known) {
+		t.hidden.CompareAndSwap(nil, &err)
 	}
 	return err
 }
@@ -79,7 +81,7 @@ func (t handlerTx) Begin(ctx context.Context) (pgx.Tx, error) {
 	if err != nil {
 		return nil, t.noted(err)
 	}
-	return savepoint{handlerTx{inner, t.work, true}}, nil
+	return savepoint{handlerTx{inner, t.work, new(atomic.Pointer[error])}, t}, nil
 }
 
 // CopyFrom implements [pgx.Tx].
@@ -162,14 +164,21 @@ func (t handlerTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Ro
 }
 
 // savepoint is a part of the handler's transaction that the handler ends.
-type savepoint struct{ handlerTx }
+type savepoint struct {
+	handlerTx
+	of handlerTx // what it is a part of
+}
 
-// Commit keeps the part.
+// Commit keeps the part, and with it what failed there and did not come to the server.
 func (s savepoint) Commit(ctx context.Context) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	return s.ended(s.Tx.Commit(ctx))
+	err := s.ended(s.Tx.Commit(ctx))
+	if hidden := s.hidden.Load(); err == nil && hidden != nil {
+		_ = s.of.noted(*hidden)
+	}
+	return err
 }
 
 // Rollback undoes the part.
@@ -183,10 +192,10 @@ func (s savepoint) Rollback(ctx context.Context) error {
 // ended notes an end that did not come to the server, such as one whose context had ended: what the handler takes for undone, or
 // for refused, would be committed, and pgx.BeginFunc tells nobody.
 func (s savepoint) ended(err error) error {
-	if !errors.Is(err, pgx.ErrTxClosed) {
-		_ = handlerTx{s.Tx, s.work, false}.noted(err)
+	if errors.Is(err, pgx.ErrTxClosed) {
+		return err
 	}
-	return err
+	return s.of.noted(err)
 }
 
 // staysInside reports whether a statement, sent inside a transaction, certainly leaves it open. Of a prepared statement's name

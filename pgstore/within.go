@@ -152,7 +152,7 @@ func (s *Store) attempt(ctx context.Context, w *work, c hookonce.Claim, fn func(
 			panic(p)
 		}
 	}()
-	if err = fn(handlerTx{Tx: w.tx, work: w}, c); err == nil {
+	if err = fn(handlerTx{w.tx, w, &w.hidden}, c); err == nil {
 		release()
 		err = w.commit(ctx)
 	}

@@ -294,6 +294,14 @@ func TestMisusedTransaction(t *testing.T) {
 			"one of its statements had failed"},
 		{"it keeps a part after the part's time ran out", parted(func(ctx context.Context, part pgx.Tx) { _ = part.Commit(ctx) }),
 			"one of its statements had failed"},
+		{"it keeps a part of which a statement was not sent", func(ctx context.Context, tx pgx.Tx) error {
+			return pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error {
+				ctx, cancel := context.WithCancel(ctx)
+				cancel()
+				_ = effect(ctx, part, "lost")
+				return nil
+			})
+		}, "one of its statements had failed"},
 		{"it fails in a part whose time ran out", func(ctx context.Context, tx pgx.Tx) error {
 			ctx, cancel := context.WithCancel(ctx)
 			_ = pgx.BeginFunc(ctx, tx, func(part pgx.Tx) error {

@@ -46,7 +46,7 @@ func postgres(prefix string) dialect {
 		applied:    wrote,
 		take:       takeAtOnce,
 		purge:      purgePostgres,
-		sound:      ddl.SoundForClaims,
+		sound:      ddl.TakesClaims,
 		contended:  contendedPostgres,
 		oversize:   oversizePostgres,
 		exists:     never,

@@ -36,9 +36,21 @@ func isYugabyte(ctx context.Context, db Querier) (bool, error) {
 }
 
 // SoundForClaims is [Sound] for the stores of the library, which ask more of a server: when the answer to a COMMIT is lost,
-// they ask what became of the transaction by its number, and they keep the texts of handlers' errors.
+// they ask what became of the transaction by its number.
 func SoundForClaims(ctx context.Context, db *sql.DB) error {
 	if err := Sound(ctx, db); err != nil {
+		return err
+	}
+	if is, err := isYugabyte(ctx, db); err != nil || !is {
+		return err
+	}
+	return ErrYugabyte
+}
+
+// TakesClaims is [SoundForClaims] for who makes claims there: the database has to be able to write their keys, their types and
+// the errors of handlers. Who only works off what is there can do so in any encoding.
+func TakesClaims(ctx context.Context, db *sql.DB) error {
+	if err := SoundForClaims(ctx, db); err != nil {
 		return err
 	}
 	var encoding string
@@ -49,10 +61,7 @@ func SoundForClaims(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("hookonce: the encoding of the database is %s: an event whose key or type it cannot write would be refused for ever, and so would "+
 			"the error of a handler that gave up; use a database with ENCODING 'UTF8'", encoding)
 	}
-	if is, err := isYugabyte(ctx, db); err != nil || !is {
-		return err
-	}
-	return ErrYugabyte
+	return nil
 }
 
 // ErrYugabyte says why the library keeps no claims in YugabyteDB.

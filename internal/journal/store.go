@@ -40,7 +40,7 @@ type Accepter interface {
 	// until lease; others as pending, due now.
 	//
 	// A record under a [CoalesceKey] is a duplicate, whatever its digest, while every one of its
-	// destinations has a delivery of the stored event to come: one that was never taken. Otherwise the
+	// destinations has a delivery of the stored event to come: one that waits and was never taken. Otherwise the
 	// stored event loses the key, which may be durable even if the call then fails, and the record is new.
 	//
 	// A record that is [Event.Listed] is stored if its key is new, like any other. If it is not, the record is a

@@ -20,19 +20,22 @@ func TestTheBacklogOfDestinations(t *testing.T) {
 	day := 24 * time.Hour
 	m.set([]journal.OpenCount{{Destination: "app", State: journal.Failed, Count: 3, Oldest: at, Since: at}, {Destination: "audit", State: journal.Dead, Count: 1, Oldest: at, Since: at}}, at)
 	m.set([]journal.OpenCount{
-		{Destination: "ahead", State: journal.Pending, Count: 2, Oldest: at.Add(day), Since: at}, // by its clock, and replayed
+		{Destination: "ahead", State: journal.Pending, Count: 2, Oldest: at.Add(day), Since: at},                                    // by its clock, and replayed
+		{Destination: "ahead", State: journal.Failed, Count: 1, Oldest: at.Add(30 * time.Minute), Since: at.Add(-20 * time.Minute)}, // by clocks that differ a little
 		{Destination: "app", State: journal.Failed, Count: 2, Oldest: at.Add(-day), Since: at.Add(-time.Hour)},
 		{Destination: "app", State: journal.Pending, Count: 2, Oldest: at.Add(-day), Since: at.Add(2 * time.Hour)}, // due by a replay only then
 	}, at)
 	const want = `
 # HELP hookonce_journal_backlog Deliveries that are not done, by destination and state.
 # TYPE hookonce_journal_backlog gauge
+hookonce_journal_backlog{destination="ahead",state="failed"} 1
 hookonce_journal_backlog{destination="ahead",state="pending"} 2
 hookonce_journal_backlog{destination="app",state="failed"} 2
 hookonce_journal_backlog{destination="app",state="pending"} 2
 hookonce_journal_backlog{destination="audit",state="dead"} 0
 # HELP hookonce_journal_backlog_oldest_timestamp_seconds Since when the one waits that waits longest: since its event was accepted or, if it was dead or done and is replayed, since it was due; missing where there is none.
 # TYPE hookonce_journal_backlog_oldest_timestamp_seconds gauge
+hookonce_journal_backlog_oldest_timestamp_seconds{destination="ahead",state="failed"} 1.6999988e+09
 hookonce_journal_backlog_oldest_timestamp_seconds{destination="ahead",state="pending"} 1.7000864e+09
 hookonce_journal_backlog_oldest_timestamp_seconds{destination="app",state="failed"} 1.6999964e+09
 hookonce_journal_backlog_oldest_timestamp_seconds{destination="app",state="pending"} 1.7e+09

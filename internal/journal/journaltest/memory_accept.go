@@ -106,7 +106,7 @@ func (m *Memory) release(id int64, e *journal.Record, before []*journal.Record) 
 	}
 	coming := map[string]bool{}
 	for _, d := range m.deliveries {
-		if d.EventID == id && d.Token == 0 {
+		if d.EventID == id && d.Token == 0 && d.State == journal.Pending {
 			coming[d.Destination] = true
 		}
 	}

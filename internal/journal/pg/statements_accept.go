@@ -116,9 +116,9 @@ const supplySQL = `WITH ` + durable + `, stored AS (
 )
 UPDATE {{.}}events e SET digest = stored.digest FROM stored WHERE e.id = stored.id`
 
-// releaseSQL takes the key from events of which not every wanted delivery is still to come: was never taken, for whoever had one
-// may have looked, and keep that it did. The events are locked in the order of source and key. That the deliveries are not is no matter: what begins after
-// the snapshot begins after the entry arrived.
+// releaseSQL takes the key from events of which not every wanted delivery is still to come: waits and was never taken, for
+// whoever had one may have looked, and keep that it did. The events are locked in the order of source and key. That the
+// deliveries are not is no matter: what begins after the snapshot begins after the entry arrived.
 const releaseSQL = `WITH ` + durable + `, stored AS (
 	SELECT c.n, e.id
 	FROM durable, unnest($1::int[], $2::text[], $3::text[]) AS c (n, source, key)
@@ -133,4 +133,4 @@ WHERE e.id = stored.id AND (
 	NOT EXISTS (SELECT FROM wanted w WHERE w.n = stored.n)
 	OR EXISTS (SELECT FROM wanted w WHERE w.n = stored.n AND NOT EXISTS (
 		SELECT FROM {{.}}deliveries d
-		WHERE d.event_id = stored.id AND d.destination = w.destination AND d.token = 0)))`
+		WHERE d.event_id = stored.id AND d.destination = w.destination AND d.token = 0 AND d.state = 'pending')))`

@@ -25,8 +25,8 @@ const redriveSQL = `UPDATE {{.}}deliveries SET state = 'pending', tries = 0, due
 
 const hasOpenSQL = `SELECT 1 FROM {{.}}deliveries WHERE event_id = ? LIMIT 1`
 
-// comingSQL finds where a delivery is still to begin: was never taken.
-const comingSQL = `SELECT destination FROM {{.}}deliveries WHERE event_id = ? AND token = 0`
+// comingSQL finds where a delivery is still to begin: waits, and was never taken.
+const comingSQL = `SELECT destination FROM {{.}}deliveries WHERE event_id = ? AND token = 0 AND state = 'pending'`
 
 const releaseKeySQL = `UPDATE {{.}}events SET key = NULL WHERE id = ?`
 

@@ -266,10 +266,10 @@ var gateway = []mutant{
 		`waits_since = CASE l.state WHEN 'dead' THEN l.waits_since ELSE d.waits_since END`, `waits_since = l.waits_since`,
 		[]test{{"./internal/journal/pg", "TestRecords"}}},
 	{"what-failed-takes-in-the-next", "gateway: a change is taken for a copy of one that was tried, and that the application has done with", "internal/journal/sqlite/statements.go",
-		`WHERE event_id = ? AND token = 0`, `WHERE event_id = ? AND state <> 'processing'`,
+		`AND token = 0 AND state = 'pending'`, `AND state <> 'processing'`,
 		[]test{{"./internal/journal/sqlite", "TestStore"}}},
 	{"undone-and-committed", "6. a part of the transaction whose undoing never came to the server is committed", "pgstore/tx.go",
-		`	if !errors.Is(err, pgx.ErrTxClosed) {`, `	if false {`,
+		`	return s.of.noted(err)`, `	return err`,
 		[]test{{"./pgstore", "TestMisusedTransaction"}}},
 	{"ill-with-nothing-to-try", "gateway: a destination of which nothing is left to try stays ill, and hides other trouble", "internal/deliver/sendqueue.go",
 		`	h.doubt(now)

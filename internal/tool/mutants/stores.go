@@ -87,11 +87,11 @@ var stores = []mutant{
 	if err == nil {`,
 		[]test{{"./memstore", "TestConformance"}}},
 	{"commit-in-spite-of-the-handler", "7. the transaction of a handler that failed is committed", "pgstore/within.go",
-		`if err = fn(handlerTx{Tx: w.tx, work: w}, c); err == nil {
+		`if err = fn(handlerTx{w.tx, w, &w.hidden}, c); err == nil {
 		release()
 		err = w.commit(ctx)
 	}`,
-		`failed := fn(handlerTx{Tx: w.tx, work: w}, c)
+		`failed := fn(handlerTx{w.tx, w, &w.hidden}, c)
 	release()
 	if err = w.commit(ctx); err == nil {
 		err = failed

@@ -11,9 +11,11 @@ import (
 	"os"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/ddl"
 	"github.com/hookonce/hookonce/internal/sqlitefile"
 	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/sqlstore"
@@ -47,11 +49,22 @@ func openPostgres(ctx context.Context, cfg *config.Config) (Store, func(), error
 	}
 	store := pgstore.New(pool, pgstore.WithSchema(cfg.Schema))
 	end := func() { store.Close(); pool.Close() }
-	if err := store.Check(ctx); err != nil {
+	if err := workable(ctx, pool, cfg.Schema); err != nil {
 		end()
 		return nil, nil, err
 	}
 	return store, end, nil
+}
+
+// workable is the store's Check without what is asked of who makes claims: what is there is to be worked off, whatever the
+// encoding of the database is.
+func workable(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	db := stdlib.OpenDBFromPool(pool)
+	err := ddl.SoundForClaims(ctx, db)
+	if err == nil {
+		err = ddl.CheckProgram(ctx, db, ddl.Postgres, schema)
+	}
+	return errors.Join(err, db.Close())
 }
 
 // pragmas make a file that the application writes to as well wait for its turn, and leave its

@@ -18,8 +18,38 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
+	"github.com/hookonce/hookonce/pgstore"
 	"github.com/hookonce/hookonce/schema"
 )
+
+// What is there is worked off, whatever the encoding of the database is, in which the library would make no claims.
+func TestEffectsOfAnyEncodingAreWorkedOff(t *testing.T) {
+	dsn := pgtest.Start(t, pgtest.Options{}).DSN(t)
+	admin, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(t.Context())) })
+	if _, err := admin.Exec(t.Context(), "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0"); err != nil {
+		t.Fatal(err)
+	}
+	at, query := strings.LastIndex(dsn, "/"), dsn[strings.Index(dsn, "?"):]
+	dsn = dsn[:at] + "/latin" + query
+	pool, err := pgxpool.New(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	pgtest.Migrate(t, pool, "")
+	if err := pgstore.New(pool).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "LATIN1") {
+		t.Errorf("the library's check: %v", err)
+	}
+	_, end, err := Open(t.Context(), &config.Config{Store: config.Store{Driver: config.Postgres, DSN: dsn}, Schema: schema.DefaultName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+}
 
 // Behind one address another server may lead by now. A connection to one that takes no writes any
 // more is left, and effects are taken over the next.
