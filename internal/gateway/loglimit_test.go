@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -225,7 +226,10 @@ func TestLinesAreCountedAtTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprint(conn, "POST /in/orders HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n")
+	fmt.Fprint(conn, "POST /in/orders HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n")
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // it waits for the body
+		t.Fatal(line, err)
+	}
 	for range 10 * loglimit.PerKind {
 		(*g.ingest.handler.Load()).ServeHTTP(httptest.NewRecorder(), strange("POST", "/in/orders"))
 	}
