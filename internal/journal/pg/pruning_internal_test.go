@@ -300,7 +300,7 @@ func TestAReplayReadsWhatItReplays(t *testing.T) {
 	}
 	c := columnsOf(again)
 	const reads = 3 // of each: it is found, found again, and written
-	if p := carriedOut(t, s, s.in(replaySQL), c.event, c.destination, c.due, "status", 500); p.rows("deliveries") > float64(reads*len(again)) {
+	if p := carriedOut(t, s, s.in(replaySQL), c.event, c.destination, c.due, "status", 500, c.waitsSince); p.rows("deliveries") > float64(reads*len(again)) {
 		t.Errorf("of %d deliveries that begin again %v rows are read, and %v blocks", len(again), p.rows("deliveries"), p.Blocks)
 	}
 }
