@@ -42,9 +42,13 @@ func newTransport(p AddressPolicy, settings *tls.Config, concurrency int, dial d
 const serviceConns = 64
 
 // NewTransport returns a transport for requests that are no deliveries, to the addresses that the policy
-// allows.
+// allows. It speaks HTTP/1: over HTTP/2 net/http sends a request again whose stream the other side reset, for as long as
+// its time lasts, whatever its method and although somebody may have read it.
 func NewTransport(p AddressPolicy) *http.Transport {
-	return newTransport(p, nil, serviceConns, nil)
+	t := newTransport(p, nil, serviceConns, nil)
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	return t
 }
 
 // AddressPolicy says which addresses may be connected to. It is asked about every address that a

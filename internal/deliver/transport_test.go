@@ -1,9 +1,34 @@
 package deliver
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"testing"
 )
+
+// Over HTTP/2 a request may be sent again although it was read: see NewTransport.
+func TestRequestsOfClientsAreHTTP1(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	transport := NewTransport(AddressPolicy{})
+	defer transport.CloseIdleConnections()
+	transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.ProtoMajor != 1 {
+		t.Errorf("it was sent over %s", answer.Proto)
+	}
+}
 
 func TestPublic(t *testing.T) {
 	for _, c := range []struct {

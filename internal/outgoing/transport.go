@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -25,27 +26,24 @@ const MaxRepeats = 2
 // Send sends a request with a client or a transport of package net/http, whose idle connections closeIdle closes.
 //
 // It bounds how often net/http sends the request again by itself, which that does each time
-// that a kept connection is closed before the answer begins. Whether the other side closed it
-// before the request came or died of that, does not show: a request that ends a process would end
-// all of them at once, one for each kept connection. The last time it is over a new connection,
+// that a kept connection is closed before the answer begins, and each time that a stream of HTTP/2 is
+// refused or reset. Whether the other side did that before the request came or died of it, does not show: a request that ends
+// a process would end all of them at once, one for each connection. Over HTTP/1 the last time is over a new connection,
 // because where the other side went away all that are kept are as good as closed; closeIdle closes
-// those, but for one that another request gives back in that moment. What would be sent more often
-// ends with [io.ErrUnexpectedEOF]; without a body that cannot be, and the new connection is the
-// bound. Over HTTP/2 all requests share a connection, and one is sent again that
-// was refused before anybody read it: that is left to net/http.
+// those, but for one that another request gives back in that moment. Over HTTP/2 all requests share a connection. What would
+// be sent more often ends with [io.ErrUnexpectedEOF].
 //
 // Where the time of the request ends before there was any connection, the error is that of dialling, as it is where
 // the time for that ends first. From net/http alone it does not show: it is the one of an answer that does not come.
 func Send(r *http.Request, send func(*http.Request) (*http.Response, error), closeIdle func()) (*http.Response, error) {
-	body, shared, sent, repeats := r.GetBody, false, 0, 0
+	sent, repeats := 0, 0
 	var dialling, connected atomic.Bool // a connection is made in a goroutine of its own
 	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GetConn:           func(string) { dialling.Store(true) },
 		TLSHandshakeStart: func() { dialling.Store(false) },
 		GotConn: func(c httptrace.GotConnInfo) {
 			connected.Store(true)
-			secure, is := c.Conn.(*tls.Conn)
-			if shared = is && secure.ConnectionState().NegotiatedProtocol == "h2"; shared {
+			if secure, is := c.Conn.(*tls.Conn); is && secure.ConnectionState().NegotiatedProtocol == "h2" {
 				return
 			}
 			if sent++; sent >= MaxRepeats {
@@ -53,9 +51,13 @@ func Send(r *http.Request, send func(*http.Request) (*http.Response, error), clo
 			}
 		},
 	}))
-	if body != nil {
+	if r.Body == nil || r.Body == http.NoBody { // without a body, net/http would not ask before it repeats
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("")), nil }
+		r.Body, _ = r.GetBody()
+	}
+	if body := r.GetBody; body != nil { // nil: it cannot be repeated
 		r.GetBody = func() (io.ReadCloser, error) {
-			if repeats++; repeats > MaxRepeats && !shared {
+			if repeats++; repeats > MaxRepeats {
 				return nil, io.ErrUnexpectedEOF
 			}
 			return body()

@@ -3,17 +3,82 @@ package outgoing_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/hookonce/hookonce/internal/outgoing"
 )
+
+// An application that dies of a request may say so with a reset of the stream, after which net/http would send it again for
+// as long as its time lasts.
+func TestSend_resetStreams(t *testing.T) {
+	for name, code := range map[string]http2.ErrCode{"refused": http2.ErrCodeRefusedStream, "broken": http2.ErrCodeProtocol} {
+		for _, body := range []string{"{}", ""} {
+			t.Run(name+body, func(t *testing.T) {
+				var came atomic.Int64
+				server := httptest.NewUnstartedServer(nil)
+				server.TLS = &tls.Config{NextProtos: []string{"h2"}}
+				server.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
+					"h2": func(_ *http.Server, c *tls.Conn, _ http.Handler) { resets(c, code, &came) },
+				}
+				server.StartTLS()
+				defer server.Close()
+				transport := server.Client().Transport.(*http.Transport)
+				transport.ForceAttemptHTTP2 = true
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, err := outgoing.Send(r, transport.RoundTrip, transport.CloseIdleConnections)
+				if err == nil {
+					_ = answer.Body.Close()
+				}
+				if !errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Errorf("it ends with %v", err)
+				}
+				if n := came.Load(); n < 2 || n > 1+outgoing.MaxRepeats {
+					t.Errorf("it came %d times", n)
+				}
+			})
+		}
+	}
+}
+
+// resets reads requests of HTTP/2 to their ends, counts them, and resets their streams.
+func resets(c net.Conn, code http2.ErrCode, came *atomic.Int64) {
+	if _, err := io.CopyN(io.Discard, c, int64(len(http2.ClientPreface))); err != nil {
+		return
+	}
+	f := http2.NewFramer(c, c)
+	err := f.WriteSettings()
+	for err == nil {
+		var frame http2.Frame
+		if frame, err = f.ReadFrame(); err != nil {
+			return
+		}
+		if settings, is := frame.(*http2.SettingsFrame); is && !settings.IsAck() {
+			err = f.WriteSettingsAck()
+		}
+		h := frame.Header()
+		if h.StreamID != 0 && h.Flags.Has(http2.FlagDataEndStream) { // the same flag as that of headers
+			came.Add(1)
+			err = f.WriteRSTStream(h.StreamID, code)
+		}
+	}
+}
 
 // Where the time of a request ends, its error says whether there was a connection: nobody there is another trouble than
 // nobody who answers.
