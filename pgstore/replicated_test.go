@@ -25,7 +25,7 @@ func TestDoneIsWhatTheStandbyHas(t *testing.T) {
 	pool := open(t, dsn, "")
 	pgtest.Migrate(t, pool, "")
 	s := pgstore.New(pool, pgstore.WithWait(time.Minute))
-	settled := outcomes(t, s)
+	settled := outcomes(t, s, pool)
 	standby := primary.Standby(t)
 	if err := standby.Deafen(); err != nil {
 		t.Fatal(err)
@@ -46,6 +46,8 @@ func TestDoneIsWhatTheStandbyHas(t *testing.T) {
 			})
 			return c, err
 		},
+		"claim()": function(pool, `SELECT hookonce.claim($1, $2)`, req.Ref),
+		"lease()": function(pool, `SELECT hookonce.lease($1, $2, 60)`, req.Ref),
 	}
 	within := func(d time.Duration, way func(context.Context) (hookonce.Claim, error)) (hookonce.Claim, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -109,8 +111,16 @@ func TestDoneIsWhatTheStandbyHas(t *testing.T) {
 	}
 }
 
+// function returns what a program gets to know that asks one of the SQL functions about a claim that is done.
+func function(pool *pgxpool.Pool, sql string, ref hookonce.Ref, more ...any) func(context.Context) (hookonce.Claim, error) {
+	return func(ctx context.Context) (hookonce.Claim, error) {
+		_, err := pool.Exec(ctx, sql, append([]any{ref.Source, ref.Key}, more...)...)
+		return hookonce.Claim{State: hookonce.StateDone}, err
+	}
+}
+
 // outcomes makes claims and returns what records how each went.
-func outcomes(t *testing.T, s *pgstore.Store) map[string]func(context.Context) (hookonce.Claim, error) {
+func outcomes(t *testing.T, s *pgstore.Store, pool *pgxpool.Pool) map[string]func(context.Context) (hookonce.Claim, error) {
 	ways := map[string]func(context.Context, hookonce.Claim) error{
 		"Complete": s.Complete,
 		"CompleteWith": func(ctx context.Context, c hookonce.Claim) error {
@@ -118,6 +128,14 @@ func outcomes(t *testing.T, s *pgstore.Store) map[string]func(context.Context) (
 		},
 		"Fail": func(ctx context.Context, c hookonce.Claim) error {
 			return s.Fail(ctx, c, hookonce.Failure{Err: errors.New("declined"), Dead: true})
+		},
+		"complete()": func(ctx context.Context, c hookonce.Claim) error {
+			_, err := function(pool, `SELECT hookonce.complete($1, $2, $3)`, c.Ref, c.Token)(ctx)
+			return err
+		},
+		"fail()": func(ctx context.Context, c hookonce.Claim) error {
+			_, err := function(pool, `SELECT hookonce.fail($1, $2, $3, 'declined', true)`, c.Ref, c.Token)(ctx)
+			return err
 		},
 	}
 	settled := map[string]func(context.Context) (hookonce.Claim, error){}

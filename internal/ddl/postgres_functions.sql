@@ -130,6 +130,17 @@ $$;
 COMMENT ON FUNCTION {{.}}patience(interval) IS
 'Part of the other functions: until when to wait for another transaction. Null: as long as lock_timeout says, 2 s if it is 0.';
 
+-- What is done may be in the tables of the primary alone, of a commit that waited for a standby when the primary crashed, or
+-- when its client gave up. A transaction that writes nothing waits for none.
+CREATE FUNCTION {{.}}replicated() RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery() THEN
+        PERFORM pg_logical_emit_message(true, 'hookonce', '');
+    END IF;
+END $$;
+COMMENT ON FUNCTION {{.}}replicated() IS
+'Part of the other functions: where commits wait for a standby, that of this transaction does, although it writes nothing.';
+
 -- Every step that changes something decides by itself: the insert by the unique index, the update by the
 -- token that was seen. Whoever wins holds the key's lock until the transaction ends, so nobody waits for
 -- a row, which no setting of ours could bound. Whoever loses looks again, with a fresh snapshot.
@@ -162,6 +173,7 @@ BEGIN
             ON CONFLICT (source, key) DO NOTHING
             RETURNING * INTO won;
         ELSIF seen.state = 'done' THEN
+            PERFORM {{.}}replicated();
             RETURN {{.}}answer(seen, 'duplicate', {{.}}differ(seen.digest, p_digest));
         ELSIF {{claimable "seen" "at"}} IS NOT TRUE THEN
             RETURN {{.}}answer(seen, 'busy', {{.}}differ(seen.digest, p_digest));
@@ -270,7 +282,7 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION {{.}}claim(text, text, text, bytea, interval) IS
 'Whether to go on with the event (source, key), in the transaction that will hold its effect: the claim commits with it '
-'or not at all. False: it is done, commit or roll back and acknowledge. While another transaction holds the key it waits '
+'or not at all. False: it is done, commit and acknowledge. While another transaction holds the key it waits '
 '(wait; else lock_timeout; else 2 s), and then, or when the key is leased, raises 55P03: roll back and answer 503. An '
 'empty or null key is always true and writes nothing. Other content under a key that is known raises a warning, and WH005 '
 'if an earlier attempt that failed may have had effects outside.';
@@ -380,6 +392,7 @@ BEGIN
             MESSAGE = format('hookonce: %s/%s is %s under token %s, not %s', p_source, p_key, stored.state, stored.token, p_token),
             HINT = 'The lease ran out and somebody else took over: this work is not the caller''s any more.';
     END IF;
+    PERFORM {{.}}replicated();
     RETURN stored;
 END $$;
 COMMENT ON FUNCTION {{.}}change(text, text, bigint, text, double precision, text, text[], boolean) IS

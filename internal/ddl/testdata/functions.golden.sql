@@ -27,6 +27,7 @@ BEGIN
             ON CONFLICT (source, key) DO NOTHING
             RETURNING * INTO won;
         ELSIF seen.state = 'done' THEN
+            PERFORM "hookonce".replicated();
             RETURN "hookonce".answer(seen, 'duplicate', "hookonce".differ(seen.digest, p_digest));
         ELSIF (seen.state IN ('failed', 'dead') OR (seen.state = 'processing' AND seen.lease_until <= at)) IS NOT TRUE THEN
             RETURN "hookonce".answer(seen, 'busy', "hookonce".differ(seen.digest, p_digest));
@@ -109,6 +110,7 @@ BEGIN
             MESSAGE = format('hookonce: %s/%s is %s under token %s, not %s', p_source, p_key, stored.state, stored.token, p_token),
             HINT = 'The lease ran out and somebody else took over: this work is not the caller''s any more.';
     END IF;
+    PERFORM "hookonce".replicated();
     RETURN stored;
 
 -- newer(resource text, version bigint, kind text DEFAULT 'version') RETURNS boolean

@@ -61,6 +61,10 @@ var stores = []mutant{
 		`WHERE source = $1::text AND key = $2::text AND $3::bigint > 0 AND state = 'processing'
 	RETURNING`,
 		[]test{{"./pgstore", "TestConformance"}}},
+	{"functions-tell-of-the-primary-alone", "3. a copy is told that work is done which is in the primary alone", "internal/ddl/postgres_functions.sql",
+		`    IF current_setting('synchronous_standby_names') <> '' AND`,
+		`    IF current_setting('synchronous_standby_names') = 'none' AND`,
+		[]test{{"./pgstore", "TestDoneIsWhatTheStandbyHas"}}},
 	{"functions-without-fence", "6. a worker that lost its lease records an outcome", "internal/ddl/postgres_functions.sql",
 		`AND c.token = p_token AND c.state = 'processing'`,
 		`AND c.state = 'processing'`,
