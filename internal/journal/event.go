@@ -82,6 +82,16 @@ func (e *Event) Waits(coming map[string]bool) bool {
 	return len(e.Destinations) > 0
 }
 
+// TakesIn reports whether next adds nothing to e, which says that something changed and is stored with it, so that none of its
+// deliveries has begun.
+func (e *Event) TakesIn(next *Event) bool {
+	coming := make(map[string]bool, len(e.Destinations))
+	for _, d := range e.Destinations {
+		coming[d] = true
+	}
+	return next.Waits(coming)
+}
+
 // maxDigest is the longest digest that a store keeps, in bytes.
 const maxDigest = 32
 

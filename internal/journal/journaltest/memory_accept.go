@@ -101,17 +101,23 @@ func (m *Memory) open(e *journal.Record, now, lease time.Time) {
 // release takes the key from event id, if e coalesces and the event has begun. One of the same batch has
 // not.
 func (m *Memory) release(id int64, e *journal.Record, before []*journal.Record) bool {
-	if !journal.Coalesces(e.Key) || slices.ContainsFunc(before, func(b *journal.Record) bool { return b.ID == id }) {
+	if !journal.Coalesces(e.Key) {
 		return false
 	}
-	coming := map[string]bool{}
-	for _, d := range m.deliveries {
-		if d.EventID == id && d.Token == 0 && d.State == journal.Pending {
-			coming[d.Destination] = true
+	if at := slices.IndexFunc(before, func(b *journal.Record) bool { return b.ID == id }); at >= 0 {
+		if before[at].TakesIn(e.Event) {
+			return false
 		}
-	}
-	if e.Waits(coming) {
-		return false
+	} else {
+		coming := map[string]bool{}
+		for _, d := range m.deliveries {
+			if d.EventID == id && d.Token == 0 && d.State == journal.Pending {
+				coming[d.Destination] = true
+			}
+		}
+		if e.Waits(coming) {
+			return false
+		}
 	}
 	m.events[id].key = ""
 	delete(m.keys, ref{e.Source, e.Key})

@@ -124,6 +124,17 @@ var coalesceCases = []testCase{
 			c.finishAll(c.take(10), journal.Done)
 		}
 	}},
+	{"one in a batch that goes elsewhere is not taken in", func(c *suite) {
+		a, b, both := c.changed(to("a")), c.changed(to("b")), c.changed(to("a", "b"))
+		results := c.accept(a, c.changed(to("a")), b, both)
+		for i, want := range []journal.Result{{Status: journal.Accepted, ID: a.ID}, {Status: journal.Duplicate, ID: a.ID},
+			{Status: journal.Accepted, ID: b.ID}, {Status: journal.Accepted, ID: both.ID}} {
+			if results[i].Status != want.Status || results[i].ID != want.ID {
+				c.Errorf("entry %d: %+v, want %s of event %d", i, results[i], want.Status, want.ID)
+			}
+		}
+		c.open(map[journal.State]int64{journal.Pending: 4})
+	}},
 	{"others under the same key are apart", func(c *suite) {
 		e := c.changed()
 		c.fresh(e, c.entry("account-1"), c.changed(func(e *journal.Record) { e.Source = "shop" }))

@@ -86,12 +86,14 @@ func ref(e *journal.Record) hookonce.Ref { return hookonce.Ref{Source: e.Source,
 
 // follow answers the copies of entries that were settled in this round, and returns those whose first was
 // refused, because the next of them may be better, or is delivered by another event, about which the
-// store knows, or comes from a list and they do not: they have a digest, and re-drive.
+// store knows, or comes from a list and they do not: they have a digest, and re-drive; or coalesces, and goes not to
+// all destinations that they go to.
 func (a *acceptance) follow(rest []int) (todo []int) {
 	for _, i := range rest {
 		f := a.first[ref(a.batch[i])]
 		res := a.results[f]
-		if res.Err != nil || a.dropped(f) || a.batch[f].Listed && !a.batch[i].Listed {
+		if res.Err != nil || a.dropped(f) || a.batch[f].Listed && !a.batch[i].Listed ||
+			journal.Coalesces(a.batch[i].Key) && !a.batch[f].TakesIn(a.batch[i].Event) {
 			todo = append(todo, i)
 			continue
 		}

@@ -191,11 +191,11 @@ func (a *acceptance) redrive(w *writer, event int64) (bool, error) {
 	return n > 0, err
 }
 
-// begun reports whether a delivery of the event that is stored under the key of a coalescing entry has
-// begun or is done. One of the same batch has not.
+// begun reports whether the event that is stored under the key of a coalescing entry does not take it in, because a delivery
+// has begun or is done, or it goes elsewhere. One of the same batch has not begun.
 func (a *acceptance) begun(w *writer, i int, stored int64) (bool, error) {
-	if slices.ContainsFunc(a.batch[:i], func(e *journal.Record) bool { return e.ID == stored }) {
-		return false, nil
+	if before := slices.IndexFunc(a.batch[:i], func(e *journal.Record) bool { return e.ID == stored }); before >= 0 {
+		return !a.batch[before].TakesIn(a.batch[i].Event), nil
 	}
 	coming := map[string]bool{}
 	err := w.coming.query(func(row []driver.Value) error { coming[row[0].(string)] = true; return nil }, stored)
