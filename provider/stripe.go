@@ -34,8 +34,8 @@ func stripeSpec() spec.Spec {
 			Retry:  spec.Stable,
 			Manual: spec.Stable,
 			Logical: []spec.Logical{{
-				// The object's content as well: two updates of one object are no logical duplicates.
-				Key:    []spec.Value{"json:$.type", "json:$.data.object.id", "hash:json:$.data.object"},
+				// The object's content as well, and what it was before: two updates of one object are no logical duplicates.
+				Key:    []spec.Value{"json:$.type", "json:$.data.object.id", "hash:json:$.data"},
 				Window: day,
 			}},
 		},

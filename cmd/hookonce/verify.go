@@ -301,7 +301,11 @@ func (v *verification) accept(p *spec.Provider, d *hookonce.Verified) {
 		}
 	case d.Unreadable != nil:
 		v.Reason = d.Unreadable.Error()
-		v.Hint = "the signature is valid, so the request would be passed on as one event without a key: nothing is lost"
+		key := "without a key"
+		if d.Events[0].Key != "" {
+			key = "with the key that its header has"
+		}
+		v.Hint = "the signature is valid, so the request would be passed on as one event " + key + ": nothing is lost"
 	default:
 		for i := range d.Events {
 			v.Items = append(v.Items, newItem(p.Spec(), &d.Events[i]))

@@ -183,7 +183,7 @@ func (x *extractor) event(r *reading, by *verifier) hookonce.Event {
 		if x.order.unit == "" {
 			ev.Version = version(text)
 		}
-		ev.Rank = x.order.rank(text)
+		ev.Rank = x.order.rank(text, r.req.Now)
 	}
 	return ev
 }
@@ -222,16 +222,20 @@ func (x *extractor) scope(r *reading) string {
 	return hookonce.NormalKey(joined(parts))
 }
 
+// farAhead is how far behind the sender's clock that of the receiver may be.
+const farAhead = 24 * time.Hour
+
 // rank returns the rank that a version or a time makes, none if the text is neither. A time before 1970
-// stands for one that is not known, and makes none.
-func (o *order) rank(text string) hookonce.Rank {
+// stands for one that is not known, and makes none. Nor does one of days after now, when the event came: it is no time at
+// which anything happened, and everything after it would be stale until then. Now may be zero.
+func (o *order) rank(text string, now time.Time) hookonce.Rank {
 	if o.unit == "" {
 		if n, ok := parseDigits(version(text), 1<<62); ok {
 			return hookonce.Version(n)
 		}
 		return hookonce.Rank{}
 	}
-	if at, ok := (&moment{unit: o.unit}).parse(text); ok && at.UnixMicro() > 0 {
+	if at, ok := (&moment{unit: o.unit}).parse(text); ok && at.UnixMicro() > 0 && (now.IsZero() || at.Before(now.Add(farAhead))) {
 		return hookonce.Timestamp(at)
 	}
 	return hookonce.Rank{}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,20 @@ func TestRank(t *testing.T) {
 		d := open(t, build1(t, s, Settings{}), `{"at":`+c.text+`}`)
 		if got := d.Events[0].Rank; got != c.want {
 			t.Errorf("%s in %q: %v, want %v", c.text, c.unit, got, c.want)
+		}
+	}
+}
+
+// TestRankAhead: a sender, or a stranger where no signature covers it, that says it is next year, would make everything
+// until then stale. Of a clock that is wrong by hours nothing is lost.
+func TestRankAhead(t *testing.T) {
+	s := plain()
+	s.Order = &Order{By: "json:$.at", Unit: Seconds}
+	p := build1(t, s, Settings{})
+	for ahead, ranked := range map[time.Duration]bool{-365 * 24 * time.Hour: true, 23 * time.Hour: true, 25 * time.Hour: false, 365 * 24 * time.Hour: false} {
+		d := open(t, p, fmt.Sprintf(`{"id":"e","at":%d}`, now.Add(ahead).Unix()))
+		if got := d.Events[0].Rank; got.IsZero() == ranked {
+			t.Errorf("%s ahead: %v", ahead, got)
 		}
 	}
 }

@@ -568,6 +568,11 @@ func (s Spec) checkListedKey() error {
 	if len(s.Event.Key) == 0 {
 		return fmt.Errorf("nothing can be compared without a key; add event.key, or leave reconcile out")
 	}
+	hashed := func(text Value) bool { part, err := parseValue(text); return err == nil && part.hashed }
+	if s.Dedup.OnRepeat == KeepLatest || slices.ContainsFunc(s.Event.Key, func(rule []Value) bool { return slices.ContainsFunc(rule, hashed) }) {
+		return fmt.Errorf("leads to other keys: a list may write the content otherwise than it was sent, and everything would be " +
+			"missing; have an event.key without hash:, and no on_repeat: keep_latest, or leave reconcile out")
+	}
 	obtainable := func(text Value) bool {
 		part, err := parseValue(text)
 		if err != nil || part.optional {

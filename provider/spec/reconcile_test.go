@@ -95,6 +95,8 @@ func TestReconcileFaults(t *testing.T) {
 		"reconcile.list.event.body: is missing":                              func(_ *Spec, r *Reconcile) { r.List.Event = &Recorded{} },
 		"reconcile.list.event.header.Bad Name: is not a header name":         func(_ *Spec, r *Reconcile) { r.List.Event.Header = map[string]Path{"Bad Name": "$.id"} },
 		"reconcile.list.event: leads to no key":                              func(s *Spec, _ *Reconcile) { s.Event.Key = [][]Value{{"header:X-Id"}} },
+		"reconcile.list.event: leads to other keys":                          func(s *Spec, _ *Reconcile) { s.Event.Key = [][]Value{{"json:$.id"}, {"hash:json:$.data"}} },
+		"reconcile.list.event: leads to other keys: a list may":              func(s *Spec, _ *Reconcile) { s.Dedup.OnRepeat = KeepLatest },
 		"reconcile.list.event: nothing can be compared without a key":        func(s *Spec, _ *Reconcile) { s.Event.Key, s.Dedup.OnRepeat = nil, Off },
 		"reconcile: one key is more than one event (on_repeat: keep_latest)": func(s *Spec, _ *Reconcile) { s.Dedup.OnRepeat = KeepLatest },
 		"reconcile: one key is more than one event (on_repeat: coalesce)":    func(s *Spec, _ *Reconcile) { s.Dedup.OnRepeat = Coalesce },
