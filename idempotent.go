@@ -123,6 +123,9 @@ func (h *idempotent[Tx]) transact(ctx context.Context, c *call) (res result) {
 			res = h.settle(ctx, Claim{Verdict: Acquired}, nil, h.caught(ctx, c, p))
 		}
 		if res.problem != nil && pin.reached.Load() { // no rollback has undone that
+			if c.Key != "" && errors.Is(res.err, ErrResponseTooLarge) {
+				res.problem = undone()
+			}
 			res.problem.Unknown = true
 		}
 	}()
@@ -275,9 +278,11 @@ func (h *idempotentLease) run(ctx context.Context, held Claim, asked time.Time, 
 	rec := recorder.New(h.maxResponse)
 	defer func() {
 		p := recover()
+		reason, _ := p.(error) // a proxy panics, and so do programs with the error of a Write, because of the answer
+		ended := p == nil || p == http.ErrAbortHandler || errors.Is(reason, ErrResponseTooLarge)
 		switch tooLarge := errors.Is(rec.Err(), ErrResponseTooLarge); {
-		case tooLarge && h.keeps(rec.Status(), held) && ctx.Err() == nil:
-			answer, err = h.instead(c, rec.Status(), rec.Err()) // after which a proxy panics
+		case tooLarge && ended && h.keeps(rec.Status(), held) && ctx.Err() == nil:
+			answer, err = h.instead(c, rec.Status(), rec.Err())
 		case tooLarge && p == http.ErrAbortHandler: // because of that
 			answer, err = h.finish(ctx, rec, held)
 		case p != nil:

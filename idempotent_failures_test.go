@@ -86,6 +86,10 @@ func TestIdempotentUnknownCommitWithoutAKey(t *testing.T) {
 			_, err := io.WriteString(w, strings.Repeat("x", 2000))
 			return err
 		}), status: 500, kind: "answer-too-large"},
+		"too long an answer after a call, a key": {handle: reach(func(w http.ResponseWriter, _ *http.Request, _ *memstore.Tx) error {
+			_, err := io.WriteString(w, strings.Repeat("x", 2000))
+			return err
+		}), key: "k1", status: 503, kind: "unavailable", again: true},
 		"given up after a call": {handle: reach(func(http.ResponseWriter, *http.Request, *memstore.Tx) error { return hookonce.Permanent(errAway) }), status: 500, kind: "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,6 +109,30 @@ func TestIdempotentUnknownCommitWithoutAKey(t *testing.T) {
 			}
 			s.want(t, c.charges...)
 		})
+	}
+}
+
+// traceless is a store that fails when it is to record a failure.
+type traceless struct{ *memstore.Store }
+
+func (s traceless) Within(ctx context.Context, req hookonce.ClaimRequest, fn func(*memstore.Tx, hookonce.Claim) error) (hookonce.Claim, error) {
+	c, err := s.Store.Within(ctx, req, fn)
+	if err != nil {
+		err = fmt.Errorf("%w (%w: %w)", err, hookonce.ErrTraceLost, errAway)
+	}
+	return c, err
+}
+
+// What is told as final is on record.
+func TestIdempotentLongAnswerWithoutATrace(t *testing.T) {
+	long := func(w http.ResponseWriter, _ *http.Request, _ *memstore.Tx) error {
+		_, err := io.WriteString(w, strings.Repeat("x", 2000))
+		return err
+	}
+	for status, store := range map[int]hookonce.TxResponseStore[*memstore.Tx]{500: memstore.New(), 503: traceless{memstore.New()}} {
+		if w := buy(counter(store, long, hookonce.WithMaxResponse(1000)), "k1", "10"); w.Code != status {
+			t.Errorf("answered %d %s, want %d", w.Code, w.Body, status)
+		}
 	}
 }
 

@@ -493,6 +493,29 @@ func TestIdempotentLeaseOversizeAnswer(t *testing.T) {
 	}
 }
 
+// A program that fails behind an answer that cannot be kept anyway has not carried the request out: the same request runs again,
+// and the log says what happened.
+func TestIdempotentLeasePanicBehindALongAnswer(t *testing.T) {
+	var log strings.Builder
+	runs := 0
+	h := desk(memstore.New(), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if runs++; runs > 1 {
+			return
+		}
+		_, _ = io.WriteString(w, strings.Repeat("x", 2000))
+		panic("a fault in the handler")
+	}), hookonce.WithMaxResponse(1000), hookonce.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	if w := buy(h, "k1", "10"); w.Code != 503 {
+		t.Errorf("answered %d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(log.String(), "a fault in the handler") {
+		t.Errorf("logged %s", log.String())
+	}
+	if w := buy(h, "k1", "10"); w.Code != 200 || runs != 2 {
+		t.Errorf("the same request was answered %d %s after %d runs", w.Code, w.Body, runs)
+	}
+}
+
 // oversizeFailures answer with a status that is not kept, and with more than 1000 bytes.
 var oversizeFailures = map[string]func(w http.ResponseWriter, status int){
 	"overlooks that its page is not taken": func(w http.ResponseWriter, status int) {

@@ -100,7 +100,7 @@ func failure(err error) *problem.Details {
 	switch {
 	case isAround(err, ErrTooManyKeys):
 		return tooManyKeys(retry)
-	case errors.Is(err, ErrResponseTooLarge):
+	case errors.Is(err, ErrResponseTooLarge) && !isAround(err, ErrTraceLost):
 		return problem.AnswerTooLarge.New("the request was not carried out, because its answer is larger than can be kept")
 	case errors.Is(err, recorder.ErrIncomplete):
 		return answerIncomplete(retry)
@@ -112,6 +112,12 @@ func failure(err error) *problem.Details {
 		return p
 	}
 	return unavailable("the request could not be carried out now; send it again with the same key", retry)
+}
+
+// undone answers for a request whose answer cannot be kept, and that has called another system: the same request finds
+// that call under its key there, and a new one would make another.
+func undone() *problem.Details {
+	return unavailable("another system was called, and what was done here is undone, because the answer is larger than can be kept; send the request again with the same key", defaultRetry)
 }
 
 func unavailable(detail string, retry time.Duration) *problem.Details {

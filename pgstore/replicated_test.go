@@ -83,7 +83,7 @@ func TestDoneIsWhatTheStandbyHas(t *testing.T) {
 					t.Errorf("%s: told that it is recorded (it was before: %v), and no standby has it", name, once)
 					return
 				}
-				recorded = recorded || count(t, pool, `SELECT count(*) FROM hookonce.claims WHERE state <> 'processing' AND key = $1`, name) > 0
+				recorded = recorded || count(t, pool, `SELECT count(*) FROM hookonce.claims WHERE state = 'processing' AND key = $1`, name) == 0
 			}
 		})
 	}
@@ -131,6 +131,10 @@ func outcomes(t *testing.T, s *pgstore.Store, pool *pgxpool.Pool) map[string]fun
 		},
 		"complete()": func(ctx context.Context, c hookonce.Claim) error {
 			_, err := function(pool, `SELECT hookonce.complete($1, $2, $3)`, c.Ref, c.Token)(ctx)
+			return err
+		},
+		"fail() and forget": func(ctx context.Context, c hookonce.Claim) error {
+			_, err := function(pool, `SELECT hookonce.fail($1, $2, $3, 'refused', false, false, $4)`, c.Ref, c.Token, c.FirstSeen)(ctx)
 			return err
 		},
 		"fail()": func(ctx context.Context, c hookonce.Claim) error {

@@ -107,6 +107,7 @@ const (
 // outcome is what became of an attempt.
 type outcome struct {
 	status string
+	meant  string // what it was to be, where that could not be recorded
 	err    error
 	took   time.Duration
 	due    time.Time // when it is tried again
@@ -127,7 +128,7 @@ func (w *worker) record(e hookonce.QueuedEffect, o outcome) outcome {
 	case overtaken(err):
 		o.status, o.err = StatusStale, errors.Join(err, o.err)
 	default:
-		o.status, o.err = StatusUnrecorded, errors.Join(err, o.err)
+		o.status, o.meant, o.err = StatusUnrecorded, o.status, errors.Join(err, o.err)
 	}
 	return o
 }
@@ -221,6 +222,9 @@ func (w *worker) report(e hookonce.QueuedEffect, o outcome) {
 	attrs := []slog.Attr{
 		slog.Int64("effect", e.ID), slog.String("name", e.Name), slog.String("source", e.Source), slog.String("key", e.Key),
 		slog.String("step", e.Step), slog.Int64("attempt", e.Token), slog.Int("deaths", e.Deaths), slog.Duration("took", o.took),
+	}
+	if o.meant != "" {
+		attrs = append(attrs, slog.String("meant", o.meant))
 	}
 	if o.err != nil {
 		attrs = append(attrs, slog.String("error", o.err.Error()))

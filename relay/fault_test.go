@@ -143,9 +143,14 @@ func TestCrashBeforeTheRecord(t *testing.T) {
 					keys.write("%s", e.IdempotencyKey())
 					return nil
 				}
-				crashing := start(t, &faulty{EffectQueue: store, fault: failing("complete", -1, persist)}, handle, outcomes.observed(), relay.WithPoll(time.Hour))
+				var log strings.Builder
+				crashing := start(t, &faulty{EffectQueue: store, fault: failing("complete", -1, persist)}, handle, outcomes.observed(), relay.WithPoll(time.Hour),
+					relay.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				pass(time.Minute)
 				stopped(t, crashing)
+				if !strings.Contains(log.String(), `msg="effect unrecorded"`) || !strings.Contains(log.String(), "meant=done") {
+					t.Errorf("logged %s", log.String())
+				}
 				second := start(t, store, handle, outcomes.observed())
 				pass(time.Minute)
 				stopped(t, second)

@@ -154,5 +154,5 @@ const (
 	StatusDead       = "dead"        // given up
 	StatusHandedBack = "handed back" // interrupted because the relay stops, or not begun; due at once
 	StatusStale      = "stale"       // somebody else has it by now, and records what becomes of it
-	StatusUnrecorded = "unrecorded"  // the store could not be reached; tried again when the lease has run out
+	StatusUnrecorded = "unrecorded"  // the store did not answer: tried again when the lease has run out, or on record all the same
 )

@@ -449,6 +449,7 @@ BEGIN
             MESSAGE = format('hookonce: %s/%s is %s under token %s, and not the first attempt of %s', p_source, p_key, stored.state, stored.token, p_first_seen),
             HINT = 'Somebody else has begun: this work is not the caller''s any more.';
     END IF;
+    PERFORM {{.}}replicated();
 END $$;
 COMMENT ON FUNCTION {{.}}forget(text, text, timestamptz) IS
 'Part of the other functions: deletes the first attempt that began at that time, and nobody else''s.';

@@ -89,7 +89,7 @@ func (e *Event) TakesIn(next *Event) bool {
 	for _, d := range e.Destinations {
 		coming[d] = true
 	}
-	return next.Waits(coming)
+	return next.Waits(coming) || len(e.Destinations) == 0 && len(next.Destinations) == 0
 }
 
 // maxDigest is the longest digest that a store keeps, in bytes.

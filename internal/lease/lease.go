@@ -45,7 +45,7 @@ type Lease struct {
 	Failed func(ctx context.Context, err error)
 }
 
-// Keep extends the lease at each third of its length, until ctx ends or release is called, which waits for that. The
+// Keep extends the lease at each third of its length since it was asked for, until ctx ends or release is called, which waits for that. The
 // context that it returns ends when the lease is lost: at once when another worker has it, and otherwise
 // when it has run out because nothing could extend it. [context.Cause] is a [*LostError] then. Release must be called.
 func (l Lease) Keep(ctx context.Context) (held context.Context, release func()) {
@@ -66,8 +66,8 @@ func (l Lease) Keep(ctx context.Context) (held context.Context, release func()) 
 // extend returns nil when ctx ends, and otherwise why the lease was lost.
 func (l Lease) extend(ctx context.Context) error {
 	third := max(l.Length/3, time.Millisecond)
-	ticker := time.NewTicker(third)
-	defer ticker.Stop()
+	beat := time.NewTimer(time.Until(l.Asked.Add(third))) // at once, of a lease that was granted late
+	defer beat.Stop()
 	end := l.Asked.Add(l.Length)
 	over := time.NewTimer(time.Until(end))
 	defer over.Stop()
@@ -77,9 +77,13 @@ func (l Lease) extend(ctx context.Context) error {
 			return nil
 		case <-over.C:
 			return failed
-		case <-ticker.C:
+		case <-beat.C:
 		}
 		asked := time.Now()
+		if !asked.Before(end) {
+			return failed
+		}
+		beat.Reset(third)
 		asking, cancel := context.WithTimeout(ctx, min(third, end.Sub(asked)))
 		err := l.Extend(asking)
 		cancel()

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -30,40 +29,46 @@ const MaxRepeats = 2
 // refused or reset. Whether the other side did that before the request came or died of it, does not show: a request that ends
 // a process would end all of them at once, one for each connection. Over HTTP/1 the last time is over a new connection,
 // because where the other side went away all that are kept are as good as closed; closeIdle closes
-// those, but for one that another request gives back in that moment. Over HTTP/2 all requests share a connection. What would
-// be sent more often ends with [io.ErrUnexpectedEOF].
+// those, but for one that another request gives back in that moment. What would
+// be sent more often ends with [io.ErrUnexpectedEOF]; over HTTP/1 without a body that cannot be, and the new connection is the
+// bound.
+//
+// The context of the request must end when its answer was read: what bounds it lasts until then.
 //
 // Where the time of the request ends before there was any connection, the error is that of dialling, as it is where
 // the time for that ends first. From net/http alone it does not show: it is the one of an answer that does not come.
 func Send(r *http.Request, send func(*http.Request) (*http.Response, error), closeIdle func()) (*http.Response, error) {
-	sent, repeats := 0, 0
+	body, shared, sent, repeats := r.GetBody, false, 0, 0
 	var dialling, connected atomic.Bool // a connection is made in a goroutine of its own
-	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+	ctx, enough := context.WithCancelCause(r.Context())
+	r = r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:           func(string) { dialling.Store(true) },
 		TLSHandshakeStart: func() { dialling.Store(false) },
 		GotConn: func(c httptrace.GotConnInfo) {
 			connected.Store(true)
-			if secure, is := c.Conn.(*tls.Conn); is && secure.ConnectionState().NegotiatedProtocol == "h2" {
-				return
-			}
-			if sent++; sent >= MaxRepeats {
+			sent++
+			secure, is := c.Conn.(*tls.Conn)
+			shared = is && secure.ConnectionState().NegotiatedProtocol == "h2"
+			switch {
+			case shared && sent > 1+MaxRepeats:
+				enough(io.ErrUnexpectedEOF) // HTTP/2 looks at the context before it writes
+			case !shared && sent >= MaxRepeats:
 				closeIdle()
 			}
 		},
 	}))
-	if r.Body == nil || r.Body == http.NoBody { // without a body, net/http would not ask before it repeats
-		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("")), nil }
-		r.Body, _ = r.GetBody()
-	}
-	if body := r.GetBody; body != nil { // nil: it cannot be repeated
+	if body != nil {
 		r.GetBody = func() (io.ReadCloser, error) {
-			if repeats++; repeats > MaxRepeats {
+			if repeats++; repeats > MaxRepeats && !shared {
 				return nil, io.ErrUnexpectedEOF
 			}
 			return body()
 		}
 	}
 	answer, err := send(r)
+	if err != nil && errors.Is(context.Cause(ctx), io.ErrUnexpectedEOF) {
+		err = io.ErrUnexpectedEOF
+	}
 	if dialling.Load() && !connected.Load() && errors.Is(err, context.DeadlineExceeded) {
 		err = &net.OpError{Op: "dial", Net: "tcp", Err: err}
 	}

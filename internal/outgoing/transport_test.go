@@ -49,10 +49,34 @@ func TestSend_resetStreams(t *testing.T) {
 				if !errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Errorf("it ends with %v", err)
 				}
-				if n := came.Load(); n < 2 || n > 1+outgoing.MaxRepeats {
+				if n := came.Load(); n != 1+outgoing.MaxRepeats {
 					t.Errorf("it came %d times", n)
 				}
 			})
+		}
+	}
+}
+
+// A request without a body says so: not every application takes one whose length is told at its end.
+func TestSend_nothing(t *testing.T) {
+	came := make(chan *http.Request, 1)
+	for proto, shared := range map[string]bool{"HTTP/1.1": false, "HTTP/2.0": true} {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { came <- r }))
+		server.EnableHTTP2 = shared
+		server.StartTLS()
+		defer server.Close()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := server.Client().Transport.(*http.Transport)
+		answer, err := outgoing.Send(r, transport.RoundTrip, transport.CloseIdleConnections)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if r := <-came; r.Proto != proto || r.ContentLength != 0 || r.TransferEncoding != nil || r.Header.Get("Content-Length") != "0" {
+			t.Errorf("over %s: %d bytes, %v, %v", r.Proto, r.ContentLength, r.TransferEncoding, r.Header)
 		}
 	}
 }

@@ -29,8 +29,8 @@ func TestListedWithoutSecret(t *testing.T) {
 		}
 		for _, body := range s.bodies {
 			header := http.Header{"Content-Type": {"application/json"}, "X-Github-Delivery": {"guid"}, "Idempotency-Key": {"key"}, "X-Gitlab-Event": {"Push Hook"}, "X-Github-Event": {"push"}}
-			got, err := blind.Listed(header, []byte(body))
-			want, err2 := own.Listed(header, []byte(body))
+			got, err := blind.Listed(header, []byte(body), time.Now())
+			want, err2 := own.Listed(header, []byte(body), time.Now())
 			if err != nil || err2 != nil || len(got) == 0 || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: it finds %+v, %v, and with a secret %+v, %v", name, got, err, want, err2)
 			}

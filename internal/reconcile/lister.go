@@ -303,7 +303,7 @@ func (c *client) events(rec *spec.Recorded, in gjson.Result) ([]hookonce.Event, 
 	for _, secret := range c.opts.Provider.Profile().SecretHeaders {
 		header.Del(secret)
 	}
-	events, err := c.opts.Provider.Listed(header, body)
+	events, err := c.opts.Provider.Listed(header, body, c.opts.Now())
 	for i := range events {
 		events[i].Source = c.opts.Source
 	}

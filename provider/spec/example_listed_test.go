@@ -3,6 +3,7 @@ package spec_test
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/hookonce/hookonce/provider"
 	"github.com/hookonce/hookonce/provider/spec"
@@ -19,7 +20,7 @@ func ExampleNewListed() {
 		panic(err)
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
-	events, err := p.Listed(header, []byte(`{"id": "evt_1", "type": "invoice.paid", "created": 1770091506}`))
+	events, err := p.Listed(header, []byte(`{"id": "evt_1", "type": "invoice.paid", "created": 1770091506}`), time.Unix(1770091510, 0))
 	if err != nil {
 		panic(err)
 	}

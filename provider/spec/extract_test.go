@@ -76,10 +76,19 @@ func TestRankAhead(t *testing.T) {
 	s := plain()
 	s.Order = &Order{By: "json:$.at", Unit: Seconds}
 	p := build1(t, s, Settings{})
+	l := listed()
+	l.Order = s.Order
+	listing := build1(t, l, Settings{Secrets: Secrets("fake-secret")})
 	for ahead, ranked := range map[time.Duration]bool{-365 * 24 * time.Hour: true, 23 * time.Hour: true, 25 * time.Hour: false, 365 * 24 * time.Hour: false} {
 		d := open(t, p, fmt.Sprintf(`{"id":"e","at":%d}`, now.Add(ahead).Unix()))
-		if got := d.Events[0].Rank; got.IsZero() == ranked {
-			t.Errorf("%s ahead: %v", ahead, got)
+		listed, err := listing.Listed(nil, fmt.Appendf(nil, `{"id":"e","at":%d}`, now.Add(ahead).Unix()), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []hookonce.Rank{d.Events[0].Rank, listed[0].Rank} {
+			if got.IsZero() == ranked {
+				t.Errorf("%s ahead: %v", ahead, got)
+			}
 		}
 	}
 }

@@ -16,14 +16,16 @@ var ErrNotListed = errors.New("this sender's list of events is not described: th
 // [Spec.Reconcile] leads to in an answer of that API. Nothing is verified here. What strangers can send goes through
 // [Provider.Open] instead.
 //
+// Now is the time at which the list was read, as [hookonce.Request] has that of arrival.
+//
 // The events have neither a digest, because the record may be written otherwise than what was sent, nor a signed key. With
 // an error, which says why the body cannot be read, the events have what the headers say, as those of Open do. The error
 // is [ErrNotListed] for senders without a list.
-func (p *Provider) Listed(header http.Header, body []byte) ([]hookonce.Event, error) {
+func (p *Provider) Listed(header http.Header, body []byte, now time.Time) ([]hookonce.Event, error) {
 	if p.spec.Reconcile == nil {
 		return nil, ErrNotListed
 	}
-	r := p.reading(&hookonce.Request{Method: http.MethodPost, URL: p.settings.URL, Header: header, Body: body})
+	r := p.reading(&hookonce.Request{Method: http.MethodPost, URL: p.settings.URL, Header: header, Body: body, Now: now})
 	by := &p.verifiers[0]
 	if by.id != nil {
 		r.id = r.get(by.id)

@@ -188,19 +188,19 @@ func TestListed(t *testing.T) {
 	}
 	header := http.Header{"X-A": {"b"}}
 	body := []byte(`{"id": "evt_1", "type": "paid"}`)
-	got, err := p.Listed(header, body)
+	got, err := p.Listed(header, body, now)
 	want := []hookonce.Event{{Provider: "acme", Key: "evt_1", KeyOrigin: "json:$.id", Type: "paid", Body: body, Header: header}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
-	if got, err := p.Listed(nil, []byte("<html>")); err == nil || len(got) != 1 || got[0].Key != "" {
+	if got, err := p.Listed(nil, []byte("<html>"), now); err == nil || len(got) != 1 || got[0].Key != "" {
 		t.Errorf("%v, %+v", err, got)
 	}
 	s.Reconcile = nil
 	if p, err = New(s, Settings{Secrets: Secrets("fake-secret")}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := p.Listed(header, body); !errors.Is(err, ErrNotListed) || got != nil {
+	if got, err := p.Listed(header, body, now); !errors.Is(err, ErrNotListed) || got != nil {
 		t.Errorf("without a list: %v, %+v", err, got)
 	}
 }
@@ -215,7 +215,7 @@ func TestListedID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _ := p.Listed(http.Header{"Webhook-Id": {"msg_1"}}, nil)
+	got, _ := p.Listed(http.Header{"Webhook-Id": {"msg_1"}}, nil, now)
 	if len(got) != 1 || got[0].Key != "msg_1" || got[0].KeySigned {
 		t.Errorf("%+v", got)
 	}

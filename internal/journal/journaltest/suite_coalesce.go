@@ -135,6 +135,14 @@ var coalesceCases = []testCase{
 		}
 		c.open(map[journal.State]int64{journal.Pending: 4})
 	}},
+	{"of several in a batch without a destination the first counts", func(c *suite) {
+		first := c.changed(to())
+		for i, r := range c.accept(first, c.changed(to()), c.changed(to(), otherContent)) {
+			if want := []journal.Status{journal.Accepted, journal.Duplicate, journal.Duplicate}[i]; r.Status != want || r.ID != first.ID {
+				c.Errorf("entry %d: %+v, want %s of event %d", i, r, want, first.ID)
+			}
+		}
+	}},
 	{"others under the same key are apart", func(c *suite) {
 		e := c.changed()
 		c.fresh(e, c.entry("account-1"), c.changed(func(e *journal.Record) { e.Source = "shop" }))

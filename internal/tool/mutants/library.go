@@ -45,10 +45,19 @@ var library = []mutant{
 		[]test{{".", "TestAnotherTransactionIsRefused"}, {"./pgstore", "TestPartsOfTheTransaction"}}},
 	{"lost-lease-goes-on", "6. work goes on after its lease has run out", "internal/lease/lease.go",
 		`case <-over.C:
-			return failed`,
+			return failed
+		case <-beat.C:
+		}
+		asked := time.Now()
+		if !asked.Before(end) {
+			return failed
+		}`,
 		`case <-over.C:
 			_ = failed
-			continue`,
+			continue
+		case <-beat.C:
+		}
+		asked := time.Now()`,
 		[]test{{"./internal/lease", "TestKeep"}, {".", "TestWebhookLeaseRanOutAndNobodyCame"}}},
 	{"lost-lease-is-done", "6. work whose claim was taken over is acknowledged", "lease.go",
 		`taken = errors.Is(err, ErrStale)
@@ -141,6 +150,22 @@ var library = []mutant{
 	{"called-outside-and-send-again", "Idempotency-Key: a client without a key is told to send again what has called another system", "idempotent.go",
 		`if res.problem != nil && pin.reached.Load() {`, `if false && pin.reached.Load() {`,
 		[]test{{".", "TestIdempotentUnknownCommitWithoutAKey"}}},
+	{"called-outside-and-final", "Idempotency-Key: a client is told that its request was not carried out although it has called another system", "idempotent.go",
+		`c.Key != "" && errors.Is(res.err, ErrResponseTooLarge)`,
+		`false`,
+		[]test{{".", "TestIdempotentUnknownCommitWithoutAKey"}}},
+	{"too-large-and-not-on-record", "4. a client is told to give up although its failure is not on record, and a copy may have done the work", "problem.go",
+		`errors.Is(err, ErrResponseTooLarge) && !isAround(err, ErrTraceLost)`,
+		`errors.Is(err, ErrResponseTooLarge)`,
+		[]test{{".", "TestIdempotentLongAnswerWithoutATrace"}}},
+	{"crashed-is-carried-out", "Idempotency-Key: a handler that crashed behind too large an answer counts as done", "idempotent.go",
+		`case tooLarge && ended &&`,
+		`case tooLarge && (ended || p != nil) &&`,
+		[]test{{".", "TestIdempotentLeasePanicBehindALongAnswer"}}},
+	{"late-lease-is-lost", "6. work whose lease was granted late is cut off, and done again", "internal/lease/lease.go",
+		`time.NewTimer(time.Until(l.Asked.Add(third)))`,
+		`time.NewTimer(third)`,
+		[]test{{"./internal/lease", "TestKeep"}}},
 	{"anybodys-certificate", "1. a certificate is taken from a host that is somebody else's", "provider/internal/scheme/aws_sns.go",
 		"`sns\\.[a-z]+(-[a-z]+)+-[0-9]+\\.amazonaws", "`sns\\.[a-z0-9-]+\\.amazonaws",
 		[]test{{"./provider", "TestSNSRejects"}}},
