@@ -51,7 +51,7 @@ import (
 //     that could, so the client is told to look before it sends the request again; and so it is after a failure of
 //     a request without a key that had called another system ([Transport], [PinRequest]). [RetryAfter] sets the
 //     time. An error marked with [Permanent] that is on record, and an answer above [WithMaxResponse] that would be
-//     kept, is a 500;
+//     kept, is a 500; but that answer is a 503 where another system was called under a key;
 //   - 503 in place of an answer that was cut short: one that is longer or shorter than its own Content-Length, or
 //     of a handler that returned after its context had ended, or above [WithMaxResponse] where it would not be kept.
 //     Nothing is kept of it, and the work is rolled back;

@@ -95,6 +95,7 @@ func (l Lease) extend(ctx context.Context) error {
 			return err
 		default:
 			failed = err
+			beat.Reset(min(third, max(time.Until(end)/3, third/10))) // of a lease granted late little is left
 			if l.Failed != nil && ctx.Err() == nil {
 				l.Failed(ctx, err)
 			}

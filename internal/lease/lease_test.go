@@ -34,6 +34,7 @@ func TestKeep(t *testing.T) {
 		"granted when it was over":    {answers: []error{nil}, late: length, ends: length, cause: lease.ErrOver},
 		"granted when it was nearly":  {answers: []error{nil}, late: length - time.Second},
 		"granted late, and kept then": {answers: []error{nil}, late: length / 2},
+		"away, and granted late":      {answers: []error{errAway, nil}, late: length - 5*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

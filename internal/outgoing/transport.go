@@ -29,9 +29,8 @@ const MaxRepeats = 2
 // refused or reset. Whether the other side did that before the request came or died of it, does not show: a request that ends
 // a process would end all of them at once, one for each connection. Over HTTP/1 the last time is over a new connection,
 // because where the other side went away all that are kept are as good as closed; closeIdle closes
-// those, but for one that another request gives back in that moment. What would
-// be sent more often ends with [io.ErrUnexpectedEOF]; over HTTP/1 without a body that cannot be, and the new connection is the
-// bound.
+// those, but for one that another request gives back meanwhile. What would
+// be sent more often ends with [io.ErrUnexpectedEOF].
 //
 // The context of the request must end when its answer was read: what bounds it lasts until then.
 //
@@ -50,8 +49,11 @@ func Send(r *http.Request, send func(*http.Request) (*http.Response, error), clo
 			secure, is := c.Conn.(*tls.Conn)
 			shared = is && secure.ConnectionState().NegotiatedProtocol == "h2"
 			switch {
-			case shared && sent > 1+MaxRepeats:
-				enough(io.ErrUnexpectedEOF) // HTTP/2 looks at the context before it writes
+			case sent > 1+MaxRepeats:
+				enough(io.ErrUnexpectedEOF)
+				if !shared { // HTTP/1 writes before it looks at the context
+					_ = c.Conn.Close()
+				}
 			case !shared && sent >= MaxRepeats:
 				closeIdle()
 			}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -54,6 +55,56 @@ func TestSend_resetStreams(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// So it is with HTTP/1, where each kept connection may be closed because of the request: also while others give theirs back,
+// so that no new one is made.
+func TestSend_keptConnections(t *testing.T) {
+	for _, body := range []string{"{}", ""} {
+		t.Run("body"+body, func(t *testing.T) {
+			const kept = 8
+			var warm sync.WaitGroup
+			warm.Add(kept)
+			var came atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet {
+					warm.Done()
+					warm.Wait() // so that each has a connection of its own
+					return
+				}
+				came.Add(1)
+				panic(http.ErrAbortHandler)
+			}))
+			defer server.Close()
+			transport := &http.Transport{MaxIdleConnsPerHost: kept}
+			defer transport.CloseIdleConnections()
+			var warmed sync.WaitGroup
+			for range kept {
+				warmed.Go(func() {
+					answer, err := (&http.Client{Transport: transport}).Get(server.URL)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_, _ = io.Copy(io.Discard, answer.Body)
+					_ = answer.Body.Close()
+				})
+			}
+			warmed.Wait()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Idempotency-Key", "evt_1")
+			answer, err := outgoing.Send(r, transport.RoundTrip, func() {}) // nobody closes what is kept
+			if err == nil {
+				_ = answer.Body.Close()
+			}
+			if n := came.Load(); !errors.Is(err, io.ErrUnexpectedEOF) || n != 1+outgoing.MaxRepeats {
+				t.Errorf("it came %d times, and ends with %v", n, err)
+			}
+		})
 	}
 }
 

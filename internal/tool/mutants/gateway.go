@@ -181,9 +181,9 @@ var gateway = []mutant{
 		`if status/100 == 2 || status/100 == 5 {`,
 		[]test{{"./internal/retry", "TestJudge"}, {"./internal/deliver", "TestStatuses"}}},
 	{"reset-is-sent-on", "gateway: a request whose stream the application reset is sent again until its time ends", "internal/outgoing/transport.go",
-		`case shared && sent > 1+MaxRepeats:`,
-		`case shared && sent < 0:`,
-		[]test{{"./internal/outgoing", "TestSend_resetStreams"}}},
+		`case sent > 1+MaxRepeats:`,
+		`case sent < 0:`,
+		[]test{{"./internal/outgoing", "TestSend_resetStreams"}, {"./internal/outgoing", "TestSend_keptConnections"}}},
 	{"clients-over-http2", "gateway: a service behind a key is asked again by net/http itself", "internal/deliver/transport.go",
 		`	t.Protocols.SetHTTP1(true)`,
 		`	t.Protocols.SetHTTP1(true)
