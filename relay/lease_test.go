@@ -87,8 +87,8 @@ func TestLostLeaseEndsTheHandler(t *testing.T) {
 	}{
 		"unreachable": {func(context.Context) error { return errors.New("connection refused") }, relay.DefaultLease},
 		"silent":      {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, relay.DefaultLease},
-		"taken over":  {func(context.Context) error { return hookonce.ErrStale }, relay.DefaultLease/3 + time.Second},
-		"purged":      {func(context.Context) error { return hookonce.ErrNotFound }, relay.DefaultLease/3 + time.Second},
+		"taken over":  {func(context.Context) error { return hookonce.ErrStale }, relay.DefaultLease / 3},
+		"purged":      {func(context.Context) error { return hookonce.ErrNotFound }, relay.DefaultLease / 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
