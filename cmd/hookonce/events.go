@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -529,10 +530,23 @@ func (r *replaying) one(ctx context.Context, w *env, client *adminClient, args [
 	var done api.ReplayResult
 	body := api.ReplayOne{Destination: r.filter.destination, Force: r.force, Reason: r.reason, DryRun: r.dryRun}
 	if err := client.call(ctx, http.MethodPost, path+"/replay", body, &done); err != nil {
-		return err
+		return r.unknown(err)
 	}
 	return r.print(w, &done)
 }
+
+// unknown says of what ended without an answer of the gateway that it may have begun, where asking again would do it twice.
+func (r *replaying) unknown(err error) error {
+	var refused *refusedError
+	var unreached *net.OpError
+	if !r.force || r.dryRun || errors.Is(err, errInterrupted) || errors.As(err, &refused) || errors.As(err, &unreached) && unreached.Op == "dial" {
+		return err
+	}
+	return fmt.Errorf("it is not known whether anything is delivered again, and the same command would do once more what is done by now; look at the audit log of the dashboard before you ask again: %w", err)
+}
+
+// errInterrupted ends a replay between two requests.
+var errInterrupted = errors.New("the replay was interrupted")
 
 // many counts, and replays if it may. What a cursor goes on with was counted before.
 func (r *replaying) many(w *env, c *cobra.Command, client *adminClient, filter api.Filter) error {
@@ -564,7 +578,10 @@ func (r *replaying) many(w *env, c *cobra.Command, client *adminClient, filter a
 	if err != nil && done != nil && done.Deliveries > 0 {
 		return fmt.Errorf("%w; %s", err, goOn(&body, done.Cursor))
 	}
-	return err
+	if err != nil {
+		return r.unknown(err)
+	}
+	return nil
 }
 
 // chosenAgain reports whether what a replay delivered is chosen once more when it is done.
@@ -601,7 +618,7 @@ func replayAll(ctx, enough context.Context, w *env, client *adminClient, body ap
 	again := chosenAgain(&body) && !body.DryRun && body.DoneBefore.IsZero()
 	for tries := 0; ; {
 		if enough.Err() != nil {
-			return all, errors.New("the replay was interrupted")
+			return all, errInterrupted
 		}
 		var part api.ReplayResult
 		err := client.call(ctx, http.MethodPost, "/replay", body, &part)

@@ -181,6 +181,31 @@ func TestReplayToTheEnd(t *testing.T) {
 	}
 }
 
+// Where nobody answers it is not known whether a replay has begun, and nobody is sent to ask for it once more.
+func TestReplayWithoutAnAnswer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), `"dry_run":true`) {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, `{"deliveries":2,"dry_run":true}`)
+	}))
+	defer server.Close()
+	for name, c := range map[string]struct {
+		flags []string
+		known bool
+	}{
+		"many, with force": {[]string{"--state", "done", "--force", "--yes"}, false},
+		"one, with force":  {[]string{"820674996354416641", "--force"}, false},
+		"many":             {[]string{"--state", "dead", "--yes"}, true}, // what began is not dead any more
+	} {
+		var text bytes.Buffer
+		args := append([]string{"hookonce", "events", "replay", "--admin", server.URL, "--reason", "fixed"}, c.flags...)
+		if got := execute(&env{args: args, out: &text, err: &text}); got != exitFailure || strings.Contains(text.String(), "it is not known whether anything is delivered again") == c.known {
+			t.Errorf("%s: exit status %d: %s", name, got, &text)
+		}
+	}
+}
+
 // A replay that somebody breaks off says how to go on.
 func TestReplayIsInterrupted(t *testing.T) {
 	interrupt := sync.OnceFunc(func() { // a second one would end the process

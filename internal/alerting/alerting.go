@@ -470,11 +470,23 @@ func (d *Desk) Acknowledge(ctx context.Context, id journal.AlertID, by, reason s
 	return err
 }
 
-// Silence keeps alerts from being told until then. That one is resolved is told all the same, to whoever was told of it.
+// sentTwice is how much later a silence is asked for once more that was asked for already: a form that was sent twice, or an
+// answer that was lost. Of two silences one would go on when somebody ends the other.
+const sentTwice = time.Minute
+
+// Silence keeps alerts from being told until then, and returns the silence, which may be one that was asked for a moment ago.
+// That one is resolved is told all the same, to whoever was told of it.
 func (d *Desk) Silence(ctx context.Context, s journal.Silence) (journal.Silence, error) {
 	var changes *journal.AlertChanges
-	_, err := d.Store.ChangeAlerts(ctx, false, func(*journal.AlertBook) (*journal.AlertChanges, error) {
+	_, err := d.Store.ChangeAlerts(ctx, false, func(b *journal.AlertBook) (*journal.AlertChanges, error) {
 		s.At = d.Now()
+		if i := slices.IndexFunc(b.Silences, func(of journal.Silence) bool {
+			return of.Rule == s.Rule && of.Subject == s.Subject && of.By == s.By && of.Reason == s.Reason &&
+				s.At.Sub(of.At).Abs() < sentTwice && s.Until.Sub(of.Until).Abs() < sentTwice
+		}); i >= 0 {
+			changes = &journal.AlertChanges{Silence: b.Silences[i : i+1]}
+			return &journal.AlertChanges{}, nil
+		}
 		changes = d.about(&s, journal.AlertSilenced, journal.ActionSilence, s.By, s.Reason)
 		changes.Records[0].Text = "until " + s.Until.UTC().Format(time.RFC3339) + ": " + s.Reason
 		changes.Silence = []journal.Silence{s}

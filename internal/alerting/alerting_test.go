@@ -435,6 +435,11 @@ func TestSilenceAndCause(t *testing.T) {
 	if err != nil || s.ID == 0 {
 		t.Fatal(s, err)
 	}
+	w.now = w.now.Add(time.Second) // the form is sent twice: whoever ends one silence has ended both
+	if twice, err := desk.Silence(t.Context(), journal.Silence{Subject: "ledger", Until: w.now.Add(time.Hour), By: "ada", Reason: "moving"}); err != nil || twice.ID != s.ID {
+		t.Errorf("asked twice: %+v, %v; want silence %d", twice, err, s.ID)
+	}
+	w.now = w.now.Add(-time.Second)
 	w.dead(1, "ledger", "mail")
 	w.pass(time.Hour - Every)
 	w.told("firing died/mail")

@@ -136,9 +136,10 @@ func fromLoopback(r *http.Request) bool {
 	return err == nil && remote.Addr().Unmap().IsLoopback()
 }
 
-// cookie returns the cookie with a value, or with none, which ends it.
+// cookie returns the cookie with a value, or with none, which ends it. Links from elsewhere, such as those of notices in a mail,
+// bring it along; what changes something is not asked for by a link, and refused from other sites.
 func cookie(name, value string, age time.Duration) *http.Cookie {
-	c := &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), Secure: name == secureCookie, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	c := &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), Secure: name == secureCookie, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if value == "" {
 		c.MaxAge = -1
 	}

@@ -333,11 +333,15 @@ func TestReplayIsCountedFirst(t *testing.T) {
 	}
 	if text := counted.Body.String(); !strings.Contains(text, "1\u202f204\u00a0deliveries of 1\u202f190\u00a0events") || !strings.Contains(text, `name="destination" value="ledger"`) {
 		t.Errorf("the page says %s", text)
+	} else if !strings.Contains(text, "--dry-run") || strings.Contains(text, "--yes") {
+		t.Errorf("the command beside a count does more: %s", text)
 	}
 	form.Set("step", "do")
 	form.Set("reason", "the ledger is back")
 	form.Set("rate", "50")
-	serve(d, request("POST", "/replay", form))
+	if text := serve(d, request("POST", "/replay", form)).Body.String(); strings.Contains(text, "--dry-run") || !strings.Contains(text, "--yes") {
+		t.Errorf("the command beside a replay does not do it: %s", text)
+	}
 	if calls := a.Calls(); len(calls) != 2 || !strings.Contains(calls[1], `"dry_run":false`) || !strings.Contains(calls[1], `"rate":50`) || !strings.Contains(calls[1], `"reason":"the ledger is back"`) {
 		t.Errorf("the calls are %q", calls)
 	}

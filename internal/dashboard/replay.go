@@ -85,7 +85,7 @@ func (d *dashboard) replayEvent(r *http.Request) (*page, error) {
 		in.Reason = cmp.Or(in.Reason, counting)
 	}
 	err = d.post(r.Context(), "/events/"+segment(v.ID)+"/replay", in, &v.Result)
-	return d.replayed(r, v, dry, err, "hookonce events replay "+v.ID+flags(v))
+	return d.replayed(r, v, dry, err, "hookonce events replay "+v.ID+flags(v)+ending(dry, ""))
 }
 
 // replayMany replays all that a filter chooses, however many requests that takes.
@@ -111,7 +111,15 @@ func (d *dashboard) replayMany(r *http.Request) (*page, error) {
 		in["cursor"], v.Result.Cursor = cursor, cursor                  // where to go on also if this request fails
 	}
 	err = d.replayAll(r.Context(), in, &v.Result)
-	return d.replayed(r, v, dry, err, "hookonce events replay"+v.Filter.Flags()+flags(v)+" --yes")
+	return d.replayed(r, v, dry, err, "hookonce events replay"+v.Filter.Flags()+flags(v)+ending(dry, " --yes"))
+}
+
+// ending has the command do no more than the page did: count, or replay with what it then takes.
+func ending(dry bool, does string) string {
+	if dry {
+		return " --dry-run"
+	}
+	return does
 }
 
 // replayAll goes on from piece to piece until all is done, or as much as one request may, and adds
