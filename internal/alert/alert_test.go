@@ -539,3 +539,15 @@ func TestTicketsHideNoPage(t *testing.T) {
 		}
 	}
 }
+
+// What is given up of a destination that was removed cannot be replayed to it, and nobody is told to try.
+func TestDiedAtARemovedDestination(t *testing.T) {
+	for _, configured := range []bool{true, false} {
+		s := well()
+		s.Destinations[0].Dead, s.Destinations[0].Configured = 3, configured
+		_, a := findDied(s, &s.Destinations[0], 10)
+		if a == nil || (a.Action.Command != "") != configured || (a.Action.Place != "") == configured {
+			t.Errorf("configured %t: %+v", configured, a)
+		}
+	}
+}

@@ -166,6 +166,9 @@ func findDied(_ *overview.Snapshot, d *overview.DestinationState, at float64) (g
 		return g, nil
 	}
 	a := &Alert{Severity: Ticket, Count: d.Dead, Action: replay(d.Name, nil)}
+	if !d.Configured { // a replay to it is refused
+		a.Action = Action{Label: "Give it its name back and replay them, or acknowledge that they are given up", Place: "destinations and sources in the configuration"}
+	}
 	if g.share > 1 {
 		a.Severity = Page
 	}
