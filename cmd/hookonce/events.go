@@ -535,11 +535,12 @@ func (r *replaying) one(ctx context.Context, w *env, client *adminClient, args [
 	return r.print(w, &done)
 }
 
-// unknown says of what ended without an answer of the gateway that it may have begun, where asking again would do it twice.
+// unknown says of what ended without an answer of the gateway that it may have begun, where asking again would do it twice. Other
+// errors, and nil, stay as they are.
 func (r *replaying) unknown(err error) error {
 	var refused *refusedError
 	var unreached *net.OpError
-	if !r.force || r.dryRun || errors.Is(err, errInterrupted) || errors.As(err, &refused) || errors.As(err, &unreached) && unreached.Op == "dial" {
+	if err == nil || !r.force || r.dryRun || errors.Is(err, errInterrupted) || errors.As(err, &refused) || errors.As(err, &unreached) && unreached.Op == "dial" {
 		return err
 	}
 	return fmt.Errorf("it is not known whether anything is delivered again, and the same command would do once more what is done by now; look at the audit log of the dashboard before you ask again: %w", err)
@@ -578,10 +579,7 @@ func (r *replaying) many(w *env, c *cobra.Command, client *adminClient, filter a
 	if err != nil && done != nil && done.Deliveries > 0 {
 		return fmt.Errorf("%w; %s", err, goOn(&body, done.Cursor))
 	}
-	if err != nil {
-		return r.unknown(err)
-	}
-	return nil
+	return r.unknown(err)
 }
 
 // chosenAgain reports whether what a replay delivered is chosen once more when it is done.

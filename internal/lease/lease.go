@@ -45,9 +45,9 @@ type Lease struct {
 	Failed func(ctx context.Context, err error)
 }
 
-// Keep extends the lease at each third of its length since it was asked for, until ctx ends or release is called, which waits for that. The
-// context that it returns ends when the lease is lost: at once when another worker has it, and otherwise
-// when it has run out because nothing could extend it. [context.Cause] is a [*LostError] then. Release must be called.
+// Keep extends the lease at each third of its length since it was asked for, until ctx ends or release is called, which
+// waits for that. The context that it returns ends when the lease is lost: at once when another worker has it, and
+// otherwise when it has run out because nothing could extend it. [context.Cause] is a [*LostError] then. Release must be called.
 func (l Lease) Keep(ctx context.Context) (held context.Context, release func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})

@@ -29,8 +29,8 @@ const MaxRepeats = 2
 // refused or reset. Whether the other side did that before the request came or died of it, does not show: a request that ends
 // a process would end all of them at once, one for each connection. Over HTTP/1 the last time is over a new connection,
 // because where the other side went away all that are kept are as good as closed; closeIdle closes
-// those, but for one that another request gives back meanwhile. What would
-// be sent more often ends with [io.ErrUnexpectedEOF].
+// those, but for one that another request gives back meanwhile. What would be sent more often ends with
+// [io.ErrUnexpectedEOF].
 //
 // The context of the request must end when its answer was read: what bounds it lasts until then.
 //
