@@ -78,7 +78,12 @@ func ownTransport() http.RoundTripper {
 	if !ok {
 		return http.DefaultTransport
 	}
-	own := shared.Clone()
+	return outgoing.NewTransport(forPosts(shared).Clone)
+}
+
+// forPosts returns a transport that connects as another does now, and keeps what posts need.
+func forPosts(t *http.Transport) *http.Transport {
+	own := t.Clone()
 	own.MaxIdleConns, own.MaxIdleConnsPerHost = maxIdle, maxIdle
 	own.HTTP2 = outgoing.Pings()
 	return own

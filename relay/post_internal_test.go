@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce"
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // forgetful stands before a server as a balancer does that forgets connections: what they carry
@@ -87,13 +88,17 @@ func TestAConnectionThatWentSilentIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := p.client.Transport.(*http.Transport)
-	defer transport.CloseIdleConnections()
+	if _, own := p.client.Transport.(*outgoing.Transport); !own {
+		t.Fatalf("posts are carried by a %T", p.client.Transport)
+	}
+	transport := forPosts(http.DefaultTransport.(*http.Transport))
 	if transport.HTTP2 == nil || transport.HTTP2.SendPingTimeout <= 0 || transport.HTTP2.SendPingTimeout+transport.HTTP2.PingTimeout > time.Minute {
 		t.Fatalf("a connection is asked whether it lives: %+v", transport.HTTP2)
 	}
 	transport.HTTP2.SendPingTimeout, transport.HTTP2.PingTimeout = 50*time.Millisecond, 3*time.Second
 	transport.TLSClientConfig = &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	p.client.Transport = outgoing.NewTransport(transport.Clone)
+	defer p.client.CloseIdleConnections()
 	post := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()

@@ -49,7 +49,7 @@ func newDestination(name string, s Destination, before *destination, transport h
 	case before != nil && before.connects(d):
 		d.transport = before.transport
 	default:
-		d.transport = newTransport(s.Policy, s.TLS, s.Concurrency, dial)
+		d.transport = outgoing.NewTransport(func() *http.Transport { return newTransport(s.Policy, s.TLS, s.Concurrency, dial) })
 	}
 	switch {
 	case before != nil && before.Rate == s.Rate:

@@ -43,12 +43,17 @@ const serviceConns = 64
 
 // NewTransport returns a transport for requests that are no deliveries, to the addresses that the policy
 // allows. It speaks HTTP/1: over HTTP/2 net/http sends a request again whose stream the other side reset, for as long as
-// its time lasts, whatever its method and although somebody may have read it.
-func NewTransport(p AddressPolicy) *http.Transport {
-	t := newTransport(p, nil, serviceConns, nil)
-	t.Protocols = new(http.Protocols)
-	t.Protocols.SetHTTP1(true)
-	return t
+// its time lasts, whatever its method and although somebody may have read it. What else is to be otherwise, fit sets.
+func NewTransport(p AddressPolicy, fit ...func(*http.Transport)) *outgoing.Transport {
+	return outgoing.NewTransport(func() *http.Transport {
+		t := newTransport(p, nil, serviceConns, nil)
+		t.Protocols = new(http.Protocols)
+		t.Protocols.SetHTTP1(true)
+		for _, f := range fit {
+			f(t)
+		}
+		return t
+	})
 }
 
 // AddressPolicy says which addresses may be connected to. It is asked about every address that a
@@ -133,8 +138,7 @@ func carried(a netip.Addr) netip.Addr {
 	return a
 }
 
-// closeIdle closes the connections of a transport that nobody uses; the others close when they are not
-// used any more.
+// closeIdle leaves the connections of a transport behind.
 func closeIdle(t http.RoundTripper) {
 	if c, ok := t.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

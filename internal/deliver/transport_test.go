@@ -13,9 +13,10 @@ func TestRequestsOfClientsAreHTTP1(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	transport := NewTransport(AddressPolicy{})
+	transport := NewTransport(AddressPolicy{}, func(t *http.Transport) {
+		t.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	})
 	defer transport.CloseIdleConnections()
-	transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, nil)
 	if err != nil {
 		t.Fatal(err)

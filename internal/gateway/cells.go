@@ -17,6 +17,7 @@ import (
 	"github.com/hookonce/hookonce/internal/connlimit"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal"
+	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/overview"
 )
 
@@ -24,8 +25,9 @@ import (
 type cellPlan struct {
 	name, listen string
 	configured   cells.Configured
+	client       *tls.Config
 	server       *tls.Config
-	peers        *http.Transport
+	peers        *outgoing.Transport
 	remembered   map[string]time.Duration // by source
 	maxBody      int64                    // of a request of any source
 }
@@ -57,27 +59,29 @@ func (p *plan) planCells() {
 	if client == nil {
 		client = new(tls.Config) // the secrets were left unread
 	}
-	c.peers = &http.Transport{
-		TLSClientConfig: client, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 5 * time.Second,
-		DialContext: (&net.Dialer{Timeout: cellDialTimeout, KeepAlive: 15 * time.Second}).DialContext,
-	}
-	c.server = client.Clone()
+	c.client, c.server = client, client.Clone()
+	c.over((&net.Dialer{KeepAlive: 15 * time.Second}).DialContext)
 	c.server.ClientCAs, c.server.ClientAuth = client.RootCAs, tls.RequireAndVerifyClientCert
 }
 
 // cellDialTimeout is how long a connection to another cell may take.
 const cellDialTimeout = 3 * time.Second
 
-// over has connections to other cells made by dial. Nil: by TCP.
+// over has connections to other cells made by dial, if that is not nil.
 func (c *cellPlan) over(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
-	if c.peers == nil || dial == nil {
+	if c.client == nil || dial == nil {
 		return
 	}
-	c.peers.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, cellDialTimeout)
-		defer cancel()
-		return dial(ctx, network, address)
-	}
+	c.peers = outgoing.NewTransport(func() *http.Transport {
+		return &http.Transport{
+			TLSClientConfig: c.client.Clone(), MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 5 * time.Second,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				ctx, cancel := context.WithTimeout(ctx, cellDialTimeout)
+				defer cancel()
+				return dial(ctx, network, address)
+			},
+		}
+	})
 }
 
 // byScope reports whether events of a source that are about the same have to be in one cell.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"time"
 
@@ -16,14 +15,15 @@ import (
 	"github.com/hookonce/hookonce/internal/config"
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/notify"
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // telling is how people are told: the channels, and the heartbeat.
 type telling struct {
 	channels  []*notify.Channel
-	addresses []alerting.Address // of the channels
-	heartbeat *notify.Heartbeat  // nil: there is none
-	transport *http.Transport    // nil: nothing needs it
+	addresses []alerting.Address  // of the channels
+	heartbeat *notify.Heartbeat   // nil: there is none
+	transport *outgoing.Transport // nil: nothing needs it
 }
 
 // newTelling makes the channels that are configured. Requests go where deliveries may go; who the mail server is, operators say
@@ -108,7 +108,7 @@ func (g *Gateway) beat(ctx context.Context) {
 	}
 }
 
-// closeIdle closes connections that nobody uses.
+// closeIdle leaves the connections behind that requests used until now.
 func (t telling) closeIdle() {
 	if t.transport != nil {
 		t.transport.CloseIdleConnections()

@@ -11,6 +11,7 @@ import (
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/observe"
+	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/sqlitefile"
 )
 
@@ -27,7 +28,7 @@ func (o observers) any() bool { return len(o.endpoints) > 0 }
 // forwarder is what one source in mode observe uses.
 type forwarder struct {
 	*observe.Forwarder
-	transport *http.Transport
+	transport *outgoing.Transport
 }
 
 // observing is what records them, and outlives a reload.
@@ -121,13 +122,13 @@ func (o *observing) newForwarder(p *plan, s observe.Source) *forwarder {
 // and its sender would have made a new connection; but many new ones a second use up the ports of the machine.
 //
 // The application is recognised as it is when events are delivered to it.
-func observedTransport(policy deliver.AddressPolicy, settings *tls.Config) *http.Transport {
-	t := deliver.NewTransport(policy)
-	t.TLSClientConfig = settings.Clone()
-	t.IdleConnTimeout = 100 * time.Millisecond
-	t.ExpectContinueTimeout = time.Second
-	t.MaxResponseHeaderBytes = 0 // the largest that net/http takes
-	return t
+func observedTransport(policy deliver.AddressPolicy, settings *tls.Config) *outgoing.Transport {
+	return deliver.NewTransport(policy, func(t *http.Transport) {
+		t.TLSClientConfig = settings.Clone()
+		t.IdleConnTimeout = 100 * time.Millisecond
+		t.ExpectContinueTimeout = time.Second
+		t.MaxResponseHeaderBytes = 0 // the largest that net/http takes
+	})
 }
 
 // close stops what open started, after the last request.

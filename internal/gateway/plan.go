@@ -24,6 +24,7 @@ import (
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 	"github.com/hookonce/hookonce/internal/observe"
+	"github.com/hookonce/hookonce/internal/outgoing"
 	"github.com/hookonce/hookonce/internal/reconcile/schedule"
 	"github.com/hookonce/hookonce/internal/retry"
 	"github.com/hookonce/hookonce/internal/tracing"
@@ -55,7 +56,7 @@ type plan struct {
 	capacity      int64                    // bytes that the store may grow to; 0: nobody said
 	reconciled    []schedule.Source        // compared with their senders' lists; Ingest is not set
 	stored        map[string]bool          // those of them whose missing events are stored
-	senders       *http.Transport          // to the APIs of senders
+	senders       *outgoing.Transport      // to the APIs of senders
 	cell          cellPlan
 
 	// What is configured of these; the gateway adds what runs.

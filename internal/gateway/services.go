@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/ddl"
@@ -13,12 +12,13 @@ import (
 	"github.com/hookonce/hookonce/internal/ingest"
 	"github.com/hookonce/hookonce/internal/journal/pg"
 	"github.com/hookonce/hookonce/internal/journal/sqlite"
+	"github.com/hookonce/hookonce/internal/outgoing"
 )
 
 // services are the sources in mode idempotency, and what they use; nothing if there are none.
 type services struct {
 	endpoints  []ingest.Service
-	transports []*http.Transport
+	transports []*outgoing.Transport
 	claims     *claimstore.Store
 	remember   map[string]time.Duration // by source of claims
 }
@@ -94,7 +94,7 @@ func (k *keeping) close() {
 	}
 }
 
-// closeIdle closes connections that no request uses.
+// closeIdle leaves the connections behind that requests used until now.
 func (s services) closeIdle() {
 	for _, t := range s.transports {
 		t.CloseIdleConnections()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -225,5 +226,68 @@ func answersOnce(t *testing.T) func(net.Conn) {
 			}
 		}
 		_ = c.Close()
+	}
+}
+
+// What leaves connections behind meanwhile takes no answer away: net/http counts a connection as idle before it hands on an
+// answer without a body.
+func TestTransport_answers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dials, closed atomic.Int64
+		transport := outgoing.NewTransport(func() *http.Transport {
+			return &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+				dials.Add(1)
+				near, far := net.Pipe()
+				go func() {
+					answersAll(far)
+					closed.Add(1)
+				}()
+				return near, nil
+			}}
+		})
+		send := func(idle func(error)) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			r, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{PutIdleConn: idle}),
+				http.MethodPost, "http://app.invalid/", strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := outgoing.Send(r, transport.RoundTrip, transport.CloseIdleConnections)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+		}
+		send(nil)
+		send(func(error) { // the answer was read and is not handed on yet
+			transport.CloseIdleConnections()
+			synctest.Wait()
+		})
+		synctest.Wait()
+		if dials.Load() != 1 || closed.Load() != 1 {
+			t.Errorf("of %d connections %d were closed", dials.Load(), closed.Load())
+		}
+		send(nil)
+		send(nil)
+		transport.CloseIdleConnections()
+		synctest.Wait()
+		if dials.Load() != 2 || closed.Load() != 2 {
+			t.Errorf("of %d connections %d were closed", dials.Load(), closed.Load())
+		}
+	})
+}
+
+// answersAll answers every request over a connection until that is closed.
+func answersAll(c net.Conn) {
+	requests := bufio.NewReader(c)
+	for {
+		r, err := http.ReadRequest(requests)
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(c, "HTTP/1.1 204 No Content\r\n\r\n")
 	}
 }
