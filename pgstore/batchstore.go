@@ -180,7 +180,10 @@ func (s *BatchStore) send(ctx context.Context, req hookonce.ClaimRequest, told h
 	}
 	all.QueuedQueries = append(all.QueuedQueries, b.counted(&done)...)
 	err = conn.SendBatch(ctx, &all).Close()
-	switch {
+	switch late := inTime(ctx, err); {
+	case err == nil && late != nil:
+		conn.Release()
+		return told, s.failed(ctx, told, fmt.Errorf("commit: %w: %w", hookonce.ErrUnknownOutcome, late))
 	case err == nil:
 		return told, nil
 	case !claimed && says(err, claimsql.NotFresh):

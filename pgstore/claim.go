@@ -22,7 +22,8 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 	}
 	return s.contend(req.Ref, func(limit lockTimeout) (hookonce.Claim, error) {
 		q := s.claimQuery(req, hookonce.StateProcessing, limit)
-		return q.scan(s.pool.QueryRow(ctx, s.sql.Claim, q.args...))
+		c, err := q.scan(s.pool.QueryRow(ctx, s.sql.Claim, q.args...))
+		return c, inTime(ctx, err)
 	})
 }
 
@@ -36,7 +37,9 @@ func (s *Store) Claim(ctx context.Context, req hookonce.ClaimRequest) (hookonce.
 //
 // Where commits wait for a standby (synchronous_standby_names), a claim that finds work done writes an empty
 // message into the log, so that COMMIT waits until the standby has that work: commit for [hookonce.Duplicate] as well,
-// before anybody is told of it. A rollback waits for nothing.
+// before anybody is told of it. A rollback waits for nothing. A pool that has the server cancel what a context that ends waits
+// for ([pgconn.CancelRequestContextWatcherHandler]) is told that a commit succeeded which has not waited: look at the context
+// after it.
 func (s *Store) ClaimTx(ctx context.Context, tx pgx.Tx, req hookonce.ClaimRequest) (hookonce.Claim, error) {
 	if err := req.Validate(); err != nil {
 		return hookonce.Claim{}, err
@@ -156,7 +159,7 @@ func (s *Store) Lookup(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, e
 // lookup reads the claim on a connection of the caller's choice.
 func (s *Store) lookup(ctx context.Context, on asker, ref hookonce.Ref) (hookonce.Claim, error) {
 	var r record
-	err := on.QueryRow(ctx, s.sql.Lookup, ref.Source, ref.Key).Scan(r.fields()...)
+	err := inTime(ctx, on.QueryRow(ctx, s.sql.Lookup, ref.Source, ref.Key).Scan(r.fields()...))
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = hookonce.ErrNotFound
 	}

@@ -48,7 +48,7 @@ func (s *Store) TakeEffects(ctx context.Context, req hookonce.TakeRequest) ([]ho
 	err := s.again(ctx, func() (err error) {
 		now := s.now()
 		taken, err = queuedEffects(s.pool.Query(ctx, s.sql.Take, req.Names, now, req.Limit, instant(now.Add(req.Lease)), max(req.Suspects, 0)))
-		return err
+		return inTime(ctx, err)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("pgstore: take effects: %w", explain(err))
@@ -98,8 +98,8 @@ func (s *Store) changeEffect(ctx context.Context, e hookonce.QueuedEffect, to ef
 	return s.settle(ctx, e.Token, repeats, func() (row standing, err error) {
 		var state string
 		err = s.urgent(ctx, patience(to.lease), func(on asker) error {
-			return on.QueryRow(ctx, s.sql.ChangeEffect, e.ID, e.Token, string(to.state), to.due, to.text, s.now()).
-				Scan(&row.applied, &state, &row.token)
+			return inTime(ctx, on.QueryRow(ctx, s.sql.ChangeEffect, e.ID, e.Token, string(to.state), to.due, to.text, s.now()).
+				Scan(&row.applied, &state, &row.token))
 		})
 		row.state = hookonce.State(state)
 		return row, err

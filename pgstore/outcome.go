@@ -105,7 +105,7 @@ func (s *Store) tryChange(ctx context.Context, c hookonce.Claim, to change) (app
 		text, args = s.sql.Fail, append(args, to.pin)
 	}
 	err = s.urgent(ctx, patience(to.lease), func(on asker) error {
-		return on.QueryRow(ctx, text, args...).Scan(append([]any{&applied}, r.fields()...)...)
+		return inTime(ctx, on.QueryRow(ctx, text, args...).Scan(append([]any{&applied}, r.fields()...)...))
 	})
 	return applied, r, err
 }

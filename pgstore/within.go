@@ -103,7 +103,7 @@ func (s *Store) beginAny(ctx context.Context, w *work, req hookonce.ClaimRequest
 	case err != nil || c.Verdict == hookonce.Acquired:
 		return c, err
 	case c.Verdict == hookonce.Duplicate: // the commit waits for a standby, if commits do
-		err = w.tx.Commit(ctx)
+		err = inTime(ctx, w.tx.Commit(ctx))
 	default:
 		rollback(ctx, w.tx)
 	}
@@ -129,7 +129,7 @@ func (s *Store) endAndLook(ctx context.Context, w *work, req hookonce.ClaimReque
 		c.Verdict, c.Conflict = verdict(c, req, now), req.Conflicts(c.Digest)
 		return nil
 	})
-	return c, w.conn.SendBatch(ctx, &b).Close()
+	return c, inTime(ctx, w.conn.SendBatch(ctx, &b).Close())
 }
 
 // attempt runs fn and commits, or rolls back and leaves a trace.

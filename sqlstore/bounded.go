@@ -11,7 +11,7 @@ import (
 // bounded is where the store claims, and where the transaction of a handler runs.
 type bounded struct {
 	session
-	conn *sql.Conn // nil: nothing is set, and any connection will do
+	conn *sql.Conn // nil: nothing is set, and any connection will do, also for the second time
 	wait setting   // so that statements wait for locks no longer than the store's bounded wait; until lifted
 	hold setting   // for as long as the handler's transaction runs
 	veto *veto     // of commits that are not the store's; nil: none, or not yet
@@ -25,12 +25,21 @@ type session interface {
 }
 
 // bounded returns where to claim under a lease. Its end must be called when everything that ran there is over.
+//
+// It is a connection, on which database/sql sends a statement once. On a pool it sends one again where a driver says that the
+// connection was bad, and lib/pq says so also of one that broke after the statement was sent: the claim would find itself, and be
+// told that somebody else has the key.
 func (s *Store) bounded(ctx context.Context) (*bounded, error) {
-	if s.dialect.limit == nil {
-		return &bounded{session: s.db}, nil
+	b := new(bounded)
+	if s.dialect.limit != nil {
+		b.wait = s.dialect.limit(s.wait)
 	}
-	return s.connect(ctx, &bounded{wait: s.dialect.limit(s.wait)})
+	return s.connect(ctx, b)
 }
+
+// once returns a connection for what must not be sent twice, as [Store.bounded] does, where nothing waits for locks. Its end
+// must be called.
+func (s *Store) once(ctx context.Context) (*bounded, error) { return s.connect(ctx, new(bounded)) }
 
 // alone returns where a handler's transaction runs: it has the connection for itself where something has to be
 // set on it. Its end must be called.

@@ -50,7 +50,7 @@ type dialect struct {
 	// applied reads from the answer to a guard's statement whether it changed or made the row.
 	applied func(sql.Result) (bool, error)
 	// take leases those of the effects that were seen to be due and still are, and returns them.
-	take func(d dialect, ctx context.Context, db *sql.DB, seen due, now, lease time.Time) ([]hookonce.QueuedEffect, error)
+	take func(d dialect, ctx context.Context, on session, seen due, now, lease time.Time) ([]hookonce.QueuedEffect, error)
 	// purge deletes at most limit rows, with what goes with them, and returns how many.
 	purge func(ctx context.Context, db *sql.DB, d doom, args []any, limit int) (int64, error)
 	// contended tells an error that means "not now".
@@ -272,8 +272,8 @@ const maxRounds = 20
 type due struct{ ids, suspects []int64 }
 
 // takeAtOnce is for databases where one statement does it.
-func takeAtOnce(d dialect, ctx context.Context, db *sql.DB, seen due, now, lease time.Time) ([]hookonce.QueuedEffect, error) {
-	return effects(ctx, db, d.takeEffects, list(seen.ids), list(seen.suspects), d.time(now), d.time(lease))
+func takeAtOnce(d dialect, ctx context.Context, on session, seen due, now, lease time.Time) ([]hookonce.QueuedEffect, error) {
+	return effects(ctx, on, d.takeEffects, list(seen.ids), list(seen.suspects), d.time(now), d.time(lease))
 }
 
 // list returns numbers with commas between them.

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,6 +63,83 @@ func (l lost) ExecContext(ctx context.Context, query string, args []driver.Named
 		return nil, driver.ErrBadConn
 	}
 	return l.Conn.ExecContext(ctx, query, args)
+}
+
+// A driver may say of a connection that broke after a claim was sent that it was bad, as lib/pq does: database/sql would send it
+// again, and the claim find itself, so that somebody else seemed to have the key. So may the effects of an outbox.
+func TestWhatTakesIsSentOnce(t *testing.T) {
+	for name, c := range map[string]connection{"pgx": pgxStdlib, "pq": libpq, "modernc": modernc} {
+		t.Run(name, func(t *testing.T) {
+			p := c.places(t)(t)
+			inner, err := c.Connector(p.DSN)
+			must(t, err)
+			broken := &bad{Connector: testdb.Connector{Connector: inner, Faults: new(testdb.Faults)}}
+			db := sql.OpenDB(broken)
+			t.Cleanup(func() { must(t, db.Close()) })
+			c.Create(t, db, p)
+			s := sqlstore.New(db, c.Dialect, sqlstore.WithSchema(p.Schema))
+			_, err = s.Within(t.Context(), request, func(tx *sql.Tx, c hookonce.Claim) error {
+				return s.Enqueue(t.Context(), tx, hookonce.Effect{Ref: c.Ref, Name: "mail"})
+			})
+			must(t, err)
+			other := hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: "other"}, Lease: time.Minute}
+			broken.after.Store("claims")
+			if c, err := s.Claim(t.Context(), other); !errors.Is(err, driver.ErrBadConn) {
+				t.Errorf("the claim that was sent is told as %v, %v", c.Verdict, err)
+			}
+			broken.after.Store("effects")
+			if taken, err := s.TakeEffects(t.Context(), hookonce.TakeRequest{Names: []string{"mail"}, Limit: 1, Lease: time.Minute}); !errors.Is(err, driver.ErrBadConn) {
+				t.Errorf("the effects that were asked for are told as %v, %v", taken, err)
+			}
+		})
+	}
+}
+
+// bad makes connections that are said to be bad once, after a statement that changes a table.
+type bad struct {
+	testdb.Connector
+	after atomic.Value // the table; "": none
+}
+
+func (b *bad) Connect(ctx context.Context) (driver.Conn, error) {
+	inner, err := b.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return badConn{inner.(*testdb.Conn), b}, nil
+}
+
+type badConn struct {
+	*testdb.Conn
+	of *bad
+}
+
+// broke has the connection break after a statement, if it is the one.
+func (c badConn) broke(query string) bool {
+	table, _ := c.of.after.Load().(string)
+	writes := strings.Contains(query, "INSERT INTO") || strings.Contains(query, "UPDATE ")
+	return table != "" && writes && strings.Contains(query, table) && c.of.after.CompareAndSwap(table, "")
+}
+
+func (c badConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.Conn.QueryContext(ctx, query, args)
+	if err != nil || !c.broke(query) {
+		return rows, err
+	}
+	values := make([]driver.Value, len(rows.Columns()))
+	for err == nil {
+		err = rows.Next(values)
+	}
+	_ = rows.Close()
+	return nil, driver.ErrBadConn
+}
+
+func (c badConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.Conn.ExecContext(ctx, query, args)
+	if err == nil && c.broke(query) {
+		return nil, driver.ErrBadConn
+	}
+	return result, err
 }
 
 // A purge that loses to others half way through, and is tried again, deletes no more than it may, and counts all of it.

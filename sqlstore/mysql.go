@@ -179,8 +179,8 @@ func appliedMySQL(result sql.Result) (bool, error) {
 }
 
 // takeMySQL leases in a transaction, in which it passes over rows that others have locked.
-func takeMySQL(d dialect, ctx context.Context, db *sql.DB, seen due, now, lease time.Time) (taken []hookonce.QueuedEffect, err error) {
-	err = inTx(ctx, db, func(tx *sql.Tx) (err error) {
+func takeMySQL(d dialect, ctx context.Context, on session, seen due, now, lease time.Time) (taken []hookonce.QueuedEffect, err error) {
+	err = inTx(ctx, on, func(tx *sql.Tx) (err error) {
 		if taken, err = effects(ctx, tx, d.lockEffects.of(list(seen.ids)), d.time(now), list(seen.suspects)); err != nil || len(taken) == 0 {
 			return err
 		}

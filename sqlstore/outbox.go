@@ -111,8 +111,13 @@ func (s *Store) waiting(ctx context.Context, query statement, names []string, li
 
 // take leases those of the effects that are still due, and returns them in the order in which they were seen.
 func (s *Store) take(ctx context.Context, seen due, lease time.Duration) ([]hookonce.QueuedEffect, error) {
+	on, err := s.once(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer on.end()
 	now := s.now()
-	taken, err := s.dialect.take(s.dialect, ctx, s.db, seen, now, instant(now.Add(lease)))
+	taken, err := s.dialect.take(s.dialect, ctx, on, seen, now, instant(now.Add(lease)))
 	slices.SortFunc(taken, func(a, b hookonce.QueuedEffect) int {
 		return cmp.Compare(slices.Index(seen.ids, a.ID), slices.Index(seen.ids, b.ID))
 	})

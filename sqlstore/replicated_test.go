@@ -77,6 +77,9 @@ func newStandbyCase(t *testing.T, driver, dsn string) *standbyCase {
 		"Fail": func(ctx context.Context, c hookonce.Claim) error {
 			return s.Fail(ctx, c, hookonce.Failure{Err: errDeclined, Dead: true})
 		},
+		"Fail and forget": func(ctx context.Context, c hookonce.Claim) error {
+			return s.Fail(ctx, c, hookonce.Failure{Err: errDeclined, Forget: true})
+		},
 	} {
 		claim, err := s.Claim(t.Context(), hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: key}})
 		must(t, err)
@@ -114,7 +117,7 @@ func (c *standbyCase) deaf(t *testing.T, name string) {
 					t.Errorf("%s: %s: told that it is recorded (it was before: %v), and no standby has it", name, key, once)
 					return
 				}
-				recorded = recorded || c.count(t, `state <> 'processing' AND key = $1`, key) > 0
+				recorded = recorded || c.count(t, `state = 'processing' AND key = $1`, key) == 0
 			}
 		})
 	}

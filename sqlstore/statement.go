@@ -154,8 +154,8 @@ func affected(result sql.Result, err error) (int64, error) {
 
 // inTx runs fn in a transaction of the store's own. An error of the commit says nothing about whether it
 // took effect.
-func inTx(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error) error {
-	tx, err := db.BeginTx(ctx, nil)
+func inTx(ctx context.Context, on session, fn func(tx *sql.Tx) error) error {
+	tx, err := on.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}

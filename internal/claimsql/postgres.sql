@@ -134,7 +134,8 @@ WITH changed AS (
 	DELETE FROM {{.}}claims
 	WHERE source = $1::text AND key = $2::text AND token = $3::bigint AND state = 'processing' AND first_seen = $4::timestamptz
 	RETURNING {{columns ""}}
-){{template "stands" .}}{{end}}
+){{template "stands" .}}UNION ALL
+SELECT false, {{columns "absent"}} FROM {{template "absent" .}}{{end}}
 
 {{/* completeWith keeps the response of a claim that it completed: $8 status, $9 header, $10 body */}}
 {{define "completeWith"}}{{template "changed" .}}
@@ -150,7 +151,15 @@ SELECT {{if .Channel}}pg_notify('{{.Channel}}', $1::text || chr(10) || $2::text)
 UNION ALL
 SELECT false, {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed) AND {{template "replicated"}}
 {{end}}
-{{define "lookup"}}SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND {{template "replicated"}}{{end}}
+{{define "lookup"}}SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND {{template "replicated"}}
+UNION ALL
+SELECT {{columns "absent"}} FROM {{template "absent" .}}{{end}}
+
+{{/* absent has no row, and writes the message of replicated where there is no claim: it may be gone from the tables of the primary
+alone, and who forgets it once more is told that it is. */}}
+{{define "absent"}}(SELECT 1) AS one LEFT JOIN {{.}}claims AS absent ON absent.source = $1::text AND absent.key = $2::text
+WHERE CASE WHEN absent.source IS NULL AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NULL ELSE false END{{end}}
 
 {{/* replicated is true. Of work that is done, failed or dead somebody is told, and so is who records an outcome once more: it has
 to be where commits wait for it to be. It may be in the tables of the primary alone, of a commit that waited for a standby when

@@ -117,6 +117,10 @@ RETURNING coalesce(last_error = $14::text, false)
 -- lookup
 SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM hookonce_claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
+UNION ALL
+SELECT absent.state, absent.token, absent.lease_until, absent.event_type, absent.digest, absent.first_seen, absent.updated_at, absent.last_error, absent.pinned FROM (SELECT 1) AS one LEFT JOIN hookonce_claims AS absent ON absent.source = $1::text AND absent.key = $2::text
+WHERE CASE WHEN absent.source IS NULL AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NULL ELSE false END
 
 -- newest
 INSERT INTO hookonce_versions AS versions (resource, version, updated_at, kind) VALUES ($1::text, $2::bigint, $3::timestamptz, $4::text)

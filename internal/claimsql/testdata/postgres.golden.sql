@@ -150,6 +150,10 @@ SELECT pg_notify('hookonce_claims', $1::text || chr(10) || $2::text) IS NOT NULL
 UNION ALL
 SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed) AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
+UNION ALL
+SELECT false, absent.state, absent.token, absent.lease_until, absent.event_type, absent.digest, absent.first_seen, absent.updated_at, absent.last_error, absent.pinned FROM (SELECT 1) AS one LEFT JOIN "hookonce".claims AS absent ON absent.source = $1::text AND absent.key = $2::text
+WHERE CASE WHEN absent.source IS NULL AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NULL ELSE false END
 
 -- Fresh
 INSERT INTO "hookonce".claims (source, key, state, token, event_type, digest, first_seen, updated_at)
@@ -181,6 +185,10 @@ ON CONFLICT (source, key) DO UPDATE SET
 -- Lookup
 SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
+UNION ALL
+SELECT absent.state, absent.token, absent.lease_until, absent.event_type, absent.digest, absent.first_seen, absent.updated_at, absent.last_error, absent.pinned FROM (SELECT 1) AS one LEFT JOIN "hookonce".claims AS absent ON absent.source = $1::text AND absent.key = $2::text
+WHERE CASE WHEN absent.source IS NULL AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NULL ELSE false END
 
 -- Newer
 INSERT INTO "hookonce".versions AS versions (resource, version, updated_at, kind) VALUES ($1::text, $2::bigint, $3::timestamptz, $4::text)
