@@ -113,7 +113,9 @@ func (q *sendQueue) ended(t *turn) (next turn, ok bool) {
 	defer q.mu.Unlock()
 	q.underway--
 	t.class.underway--
-	t.class.ended = t.class.ended || t.class.last == t.work
+	if t.class.last == t.work {
+		t.class.ended, t.class.last = true, nil // which would keep its body for as long as no other of the class comes
+	}
 	if t.probe {
 		t.health.probes--
 	}

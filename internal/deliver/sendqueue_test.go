@@ -3,16 +3,40 @@ package deliver_test
 import (
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/hookonce/hookonce/internal/deliver"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/engine"
 )
+
+// Nothing is kept of what was delivered: its body may be large, and the next of its type be far away.
+func TestNothingIsKeptOfWhatWasDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStandIn(t, nowhere, func(*http.Request) (*http.Response, error) { return status(200), nil })
+		deliver := func() weak.Pointer[journal.Work] {
+			w := piece(1)
+			s.bring(w)
+			return weak.Make(w)
+		}
+		delivered := deliver()
+		if got := s.states(); got[journal.Done] != 1 {
+			t.Fatalf("outcomes: %v", got)
+		}
+		for range 10 {
+			if runtime.GC(); delivered.Value() == nil {
+				return
+			}
+		}
+		t.Error("what was delivered is still kept")
+	})
+}
 
 // Attempts begin evenly, as often as the rate says, however many wait; a pause is hardly made up for.
 func TestRate(t *testing.T) {

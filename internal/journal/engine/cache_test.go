@@ -224,6 +224,26 @@ func TestCache_forgetsWhatIsReplayed(t *testing.T) {
 	}
 }
 
+// Of an event with several destinations one may begin again while another still is under way for the first time: then the end
+// of that does not mean that all is done.
+func TestCache_replayedWhileOpen(t *testing.T) {
+	opt := engine.Options{Poll: time.Hour, Destinations: destinations("app", "audit")}
+	run(t, opt, func(t *testing.T, r *rig) {
+		e := toward("evt_1", "app", "audit")
+		id := r.want(r.accept(e), journal.Accepted).ID
+		first, second := r.receive(), r.receive()
+		r.finish(first, journal.Done, time.Time{})
+		synctest.Wait()
+		r.replay(id)
+		r.finish(second, journal.Done, time.Time{})
+		r.finish(r.receive(), journal.Dead, time.Time{})
+		synctest.Wait()
+		if res := r.want(r.accept(e), journal.Duplicate); res.Done || !res.Redriven {
+			t.Errorf("a copy, while %s is dead: %+v", first.Destination, res)
+		}
+	})
+}
+
 // listening are the options of a process that delivers nothing and finds nothing by itself.
 func listening(b journal.Notifier) engine.Options {
 	opt := quiet("none")

@@ -76,7 +76,7 @@ func (f *finisher) record() bool {
 
 // recorded does what follows from an answered outcome.
 func (f *finisher) recorded(it *inflight.Item, o journal.Outcome, applied bool) {
-	late := f.inflight.Conclude(it, o, applied, func(e *inflight.Event) { f.done.add(e.Event, e.ID, f.epoch) })
+	late := f.inflight.Conclude(it, o, applied, int64(f.epoch), func(e *inflight.Event, asOf int64) { f.done.add(e.Event, e.ID, epoch(asOf)) })
 	if applied {
 		f.waits.tell(journal.DeliveryID{EventID: o.EventID, Destination: o.Destination}, journal.DeliveryStatus{State: o.State, Response: o.Response})
 	}

@@ -192,6 +192,27 @@ func TestReload_order(t *testing.T) {
 	})
 }
 
+// So it is for a destination that was removed while the request was under way, and comes back.
+func TestReload_removedKeepsTheOrder(t *testing.T) {
+	run(t, ordered(), func(t *testing.T, r *rig) {
+		r.want(r.accept(about("evt_1", "a", 0)), journal.Accepted)
+		r.finish(r.receive(), journal.Failed, time.Now().Add(time.Hour))
+		r.reload(destinations("other"))
+		r.want(r.accept(about("evt_2", "a", 0)), journal.Accepted)
+		r.reload(ordered().Destinations)
+		r.idle()
+		sleep(time.Hour)
+		w := r.receive()
+		if w.Key != "evt_1" {
+			t.Fatalf("received %s before what came before it", w.Key)
+		}
+		r.finish(w, journal.Done, time.Time{})
+		if w := r.receive(); w.Key != "evt_2" {
+			t.Errorf("received %s, want evt_2", w.Key)
+		}
+	})
+}
+
 // What was accepted in order stays so after the order was taken out, and waits for nothing but its turn.
 func TestReload_orderTakenOut(t *testing.T) {
 	run(t, ordered(), func(t *testing.T, r *rig) {

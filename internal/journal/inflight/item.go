@@ -25,7 +25,10 @@ type Item struct {
 type Event struct {
 	*journal.Event
 	ID   int64
-	Open int // deliveries that are not done; guarded by the mutex of the Set
+	Open int // deliveries that are not done; guarded by the mutex of the Set, as is what follows
+
+	known int64 // as of when the first of them was recorded done
+	began bool  // one of them was
 }
 
 // current names the delivery under the token by which the store knows it.

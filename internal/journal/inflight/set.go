@@ -65,9 +65,10 @@ func (s *Set) Reserve(r *journal.Record) {
 	for i, d := range r.Destinations {
 		c := to.of(d)
 		switch {
-		case c == nil || c.gone:
-		case c.Orders(r.Resource):
+		case c == nil:
+		case c.Orders(r.Resource): // also of one that is gone, for when it comes back: it was wanted when the request came
 			r.Ordered = append(r.Ordered, d)
+		case c.gone:
 		case to.takes(c, r.Event, weight) && !c.compares(r.Resource, !r.Rank.IsZero()):
 			to.add(c, 1, weight)
 			if len(r.Hold) < i {
@@ -267,8 +268,9 @@ func (s *Set) PutBack(items []*Item) {
 // for neither.
 //
 // finished is called with the event when all of it is done now, before the item is dropped: what is done is
-// in flight or remembered at any moment.
-func (s *Set) Conclude(it *Item, o journal.Outcome, applied bool, finished func(*Event)) (late bool) {
+// in flight or remembered at any moment. With it comes the moment as of which that is known: the one given when the first
+// delivery of the event was recorded done, because what was done may begin again while others of the event still are under way.
+func (s *Set) Conclude(it *Item, o journal.Outcome, applied bool, asOf int64, finished func(e *Event, asOf int64)) (late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !applied && it.token != o.Token {
@@ -283,8 +285,12 @@ func (s *Set) Conclude(it *Item, o journal.Outcome, applied bool, finished func(
 		return false
 	}
 	if applied && o.State == journal.Done && it.Event != nil {
-		if it.Event.Open--; it.Event.Open == 0 {
-			finished(it.Event)
+		e := it.Event
+		if !e.began {
+			e.began, e.known = true, asOf
+		}
+		if e.Open--; e.Open == 0 {
+			finished(e, e.known)
 		}
 	}
 	s.drop(it)

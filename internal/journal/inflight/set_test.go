@@ -30,7 +30,7 @@ func record(t *testing.T, s *inflight.Set, o journal.Outcome, applied bool) (lat
 	if len(items) != 1 || outcomes[0].Token != o.Token || outcomes[0].State != o.State {
 		t.Fatalf("to record: %+v, want one of token %d", outcomes, o.Token)
 	}
-	return s.Conclude(items[0], outcomes[0], applied, func(*inflight.Event) {})
+	return s.Conclude(items[0], outcomes[0], applied, 0, func(*inflight.Event, int64) {})
 }
 
 // A slot is taken from the offer on until the store has answered the outcome, and the set is idle then.
