@@ -29,6 +29,8 @@ func POST(client *http.Client, address string, opts ...PostOption) Handler {
 // http:// or https://. Nil means a client of its own, with connections of its own that are made as
 // [http.DefaultTransport] makes them: they are kept for the next posts, and given up when they went
 // silent; where a program has put another kind of transport in that place, it is used as it is.
+// A client of the program's keeps its connections: where several are dead, an attempt may fail, which
+// counts as a try.
 // Redirects are not followed: the address would not be the one that was configured. The timeout is
 // the relay's.
 //
@@ -53,12 +55,16 @@ func newPost(client *http.Client, address string, opts []PostOption) (*post, err
 	if _, err := outgoing.ParseAddress(address); err != nil {
 		return nil, fmt.Errorf("relay: POST: %w", err)
 	}
+	leave := func() {} // others may wait for answers over the connections of a client that is not ours
 	if client == nil {
 		client = &http.Client{Transport: ownTransport()}
+		if _, own := client.Transport.(*outgoing.Transport); own {
+			leave = client.CloseIdleConnections
+		}
 	}
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	p := &post{client: &own, address: address, header: http.Header{"Content-Type": {"application/json"}}, now: time.Now}
+	p := &post{client: &own, leave: leave, address: address, header: http.Header{"Content-Type": {"application/json"}}, now: time.Now}
 	for _, o := range opts {
 		if err := o(p); err != nil {
 			return nil, fmt.Errorf("relay: POST: %w", err)
@@ -163,6 +169,7 @@ func PostClock(now func() time.Time) PostOption {
 
 type post struct {
 	client    *http.Client
+	leave     func() // the connections that the client keeps: see [outgoing.Send]
 	address   string
 	header    http.Header
 	keys      [][]byte
@@ -182,7 +189,7 @@ func (p *post) carryOut(ctx context.Context, e hookonce.QueuedEffect) error {
 		return err
 	}
 	start := time.Now()
-	response, err := outgoing.Send(req, p.client.Do, p.client.CloseIdleConnections)
+	response, err := outgoing.Send(req, p.client.Do, p.leave)
 	if err != nil {
 		return unanswered(ctx, p.now(), err, time.Since(start))
 	}

@@ -659,6 +659,9 @@ func (r *replaying) print(w *env, done *api.ReplayResult) error {
 	if done.Later > 0 {
 		fmt.Fprintf(w.out, "%d were delivered since this was asked for and are left alone.\n", done.Later)
 	}
+	for _, name := range slices.Sorted(maps.Keys(done.Nowhere)) {
+		fmt.Fprintf(w.out, "%d to %s are left alone, because no gateway delivers there: configure it again, or have single events delivered elsewhere with --destination and --force.\n", done.Nowhere[name], name)
+	}
 	if done.Gone > 0 {
 		fmt.Fprintf(w.out, "%d events cannot be delivered again, because their bodies were deleted:\n", done.Gone)
 		t := newTable(w, "", "ID | SOURCE | KEY")

@@ -238,6 +238,9 @@ func TestRules(t *testing.T) {
 		}), destination(func(d *overview.DestinationState) {
 			d.Failures, d.Dead = []overview.Failure{{Type: "refund", Dead: 1, Error: "422"}}, 1
 		}), "ledger takes events, but 2 deliveries are given up (422 Unprocessable); the last that failed so are all of type refund.", "--state dead --error status --status 422 --reason TEXT"},
+		{poison, Ticket, destination(func(d *overview.DestinationState) { // removed within the hour
+			d.Failures, d.Dead, d.Configured = []overview.Failure{{Kind: "status", Status: 422, Type: "refund", Dead: 2, Error: "422"}}, 2, false
+		}), func(*snapshot) {}, "all of type refund.", "in the configuration"},
 		{died, Ticket, destination(func(d *overview.DestinationState) { d.Dead = 1 }), func(*snapshot) {}, "1 delivery is given up", "--state dead"},
 		{died, Page, destination(func(d *overview.DestinationState) { d.Dead, d.Hour.Dead = 11, 11 }), func(*snapshot) {}, "11 deliveries", "--state dead"},
 		{died, Ticket, lately(unfound, broken, func(d *overview.DestinationState) { d.Dead = 43 }), func(*snapshot) {}, "43 deliveries are given up at ledger: status 503.", "--state dead"},
@@ -252,6 +255,7 @@ func TestRules(t *testing.T) {
 			"ledger is not configured, and nothing delivers what waits for it: 5 events wait, the longest since 2026-11-22 11:44:59Z.", "in the configuration"},
 		{backlogOld, Page, backlog(-aheadBy - time.Second), backlog(-aheadBy),
 			"ledger: how long events wait is not known: 5 wait, and the oldest came, by a clock that was ahead, at 2026-11-22 13:00:01Z.", "events replay --destination ledger --state failed"},
+		{backlogOld, Page, unconfigured(-aheadBy - time.Second), unconfigured(-aheadBy), "how long events wait is not known", "in the configuration"},
 		{unrouted, Ticket, routed(10, 10), routed(9, 9), "No route of orders wanted any of its 10 events of the last 24 hours", "sources.orders.routes"},
 		{unrouted, Ticket, routed(400, 400), routed(401, 400), "delivered nowhere", "events list --unrouted --source orders"},
 		{conflict, Ticket, source(func(o *overview.SourceState) { o.Hour.Conflicts = 1 }), func(*snapshot) {}, "other content", "--seen conflict"},

@@ -142,14 +142,17 @@ func findPoison(_ *overview.Snapshot, d *overview.DestinationState, at float64) 
 	if g.share < 1 {
 		return g, nil
 	}
-	return g, &Alert{Severity: Ticket, Since: f.Since, Count: f.Dead, Action: replay(d.Name, f), Sample: sample(f),
+	return g, &Alert{Severity: Ticket, Since: f.Since, Count: f.Dead, Action: replay(d, f), Sample: sample(f),
 		Headline: fmt.Sprintf("%s takes events, but %s given up (%s); the last that failed so are all of type %s.", d.Name, deliveries(f.Dead), f.Error, f.Type)}
 }
 
 // replay is the action that has dead deliveries made again, once their cause is gone: all of a destination, or those of a
-// group.
-func replay(destination string, group *overview.Failure) Action {
-	command := "hookonce events replay --destination " + destination + " --state dead"
+// group. A replay to one that no gateway delivers to is refused.
+func replay(d *overview.DestinationState, group *overview.Failure) Action {
+	if !d.Configured {
+		return Action{Label: "Give it its name back and replay them, or acknowledge that they are given up", Place: "destinations and sources in the configuration"}
+	}
+	command := "hookonce events replay --destination " + d.Name + " --state dead"
 	if group != nil && group.Kind != "" {
 		command += " --error " + group.Kind
 		if group.Status != 0 {
@@ -165,10 +168,7 @@ func findDied(_ *overview.Snapshot, d *overview.DestinationState, at float64) (g
 		g.share = 0
 		return g, nil
 	}
-	a := &Alert{Severity: Ticket, Count: d.Dead, Action: replay(d.Name, nil)}
-	if !d.Configured { // a replay to it is refused
-		a.Action = Action{Label: "Give it its name back and replay them, or acknowledge that they are given up", Place: "destinations and sources in the configuration"}
-	}
+	a := &Alert{Severity: Ticket, Count: d.Dead, Action: replay(d, nil)}
 	if g.share > 1 {
 		a.Severity = Page
 	}
@@ -201,10 +201,14 @@ func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState, at float
 	}
 	age := max(0, s.At.Sub(*d.Since)) // clocks differ a little, and what was replayed may be put off
 	g := gaugeOf(share(age.Seconds(), at), "%s, of %d", span(age), d.Backlog)
+	nameBack := Action{Label: "Give it its name back, and what waits goes on by itself", Place: "destinations and sources in the configuration"}
 	if d.Oldest.Sub(s.At) > aheadBy {
-		return gaugeOf(mostShare, "not known, of %d: a clock was ahead", d.Backlog), &Alert{Severity: Page, Count: d.Backlog,
-			Action: Action{Label: "Set the clocks, ask the doctor what was left behind, and have what failed tried at once",
-				Command: "hookonce events replay --destination " + d.Name + " --state failed --reason TEXT --dry-run"},
+		action := Action{Label: "Set the clocks, ask the doctor what was left behind, and have what failed tried at once",
+			Command: "hookonce events replay --destination " + d.Name + " --state failed --reason TEXT --dry-run"}
+		if !d.Configured { // a replay to it is refused
+			action = nameBack
+		}
+		return gaugeOf(mostShare, "not known, of %d: a clock was ahead", d.Backlog), &Alert{Severity: Page, Count: d.Backlog, Action: action,
 			Headline: fmt.Sprintf("%s: how long events wait is not known: %d wait, and the oldest came, by a clock that was ahead, at %s. What was to be tried by that clock is due only then.",
 				d.Name, d.Backlog, clock(*d.Oldest))}
 	}
@@ -214,7 +218,7 @@ func findBacklogOld(s *overview.Snapshot, d *overview.DestinationState, at float
 	waits := waiting(s, d)
 	if !d.Configured {
 		return g, &Alert{Severity: Page, Since: *d.Since, Count: d.Backlog,
-			Action:   Action{Label: "Give it its name back, and what waits goes on by itself", Place: "destinations and sources in the configuration"},
+			Action:   nameBack,
 			Headline: fmt.Sprintf("%s is not configured, and nothing delivers what waits for it: %s.", d.Name, waits)}
 	}
 	drains := "it does not get shorter"

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -44,6 +46,7 @@ type ReplayResult struct {
 	Destinations map[string]int `json:"destinations,omitempty" doc:"How many of them each destination gets."`
 	Open         int            `json:"open" doc:"How many were left alone because they are pending or processing."`
 	Later        int            `json:"later,omitempty" doc:"How many were left alone because they were done at done_before or later, or since the replay began."`
+	Nowhere      map[string]int `json:"nowhere,omitempty" doc:"How many were left alone of each destination that no gateway delivers to."`
 	Gone         int            `json:"gone" doc:"How many events cannot be delivered again because their bodies were deleted."`
 	GoneEvents   []GoneEvent    `json:"gone_events" nullable:"false" doc:"Some of them."`
 	DryRun       bool           `json:"dry_run,omitempty"`
@@ -70,9 +73,10 @@ func (r *ReplayResult) add(piece journal.Replayed) {
 	r.Events += piece.Events
 	r.Deliveries += piece.Deliveries
 	r.Forced += piece.Forced
-	r.deliver(piece.Destinations)
+	r.Destinations = plus(r.Destinations, piece.Destinations)
 	r.Open += piece.Open
 	r.Later += piece.Later
+	r.Nowhere = plus(r.Nowhere, piece.Nowhere)
 	r.Gone += len(piece.Gone)
 	for _, g := range piece.Gone[:min(len(piece.Gone), maxGone-len(r.GoneEvents))] {
 		r.GoneEvents = append(r.GoneEvents, GoneEvent{journal.IDText(g.EventID), g.Source, g.Key})
@@ -82,23 +86,26 @@ func (r *ReplayResult) add(piece journal.Replayed) {
 	}
 }
 
-func (r *ReplayResult) deliver(to map[string]int) {
-	if r.Destinations == nil && len(to) > 0 {
-		r.Destinations = map[string]int{}
+// plus adds counts by name to others, which may be nil.
+func plus(counts, more map[string]int) map[string]int {
+	if counts == nil && len(more) > 0 {
+		counts = map[string]int{}
 	}
-	for name, n := range to {
-		r.Destinations[name] += n
+	for name, n := range more {
+		counts[name] += n
 	}
+	return counts
 }
 
 // Join adds what the next request of the same replay came to, with which it goes on.
 func (r *ReplayResult) Join(next *ReplayResult) {
 	r.Events += next.Events
 	r.Deliveries += next.Deliveries
-	r.deliver(next.Destinations)
+	r.Destinations = plus(r.Destinations, next.Destinations)
 	r.Forced += next.Forced
 	r.Open += next.Open
 	r.Later += next.Later
+	r.Nowhere = plus(r.Nowhere, next.Nowhere)
 	r.Gone += next.Gone
 	r.GoneEvents = append(r.GoneEvents, next.GoneEvents...)
 	r.DryRun, r.Cursor, r.Audit = next.DryRun, next.Cursor, cmp.Or(next.Audit, r.Audit)
@@ -177,6 +184,9 @@ func idle(r journal.Replayed, force bool) error {
 		return nil
 	case len(r.Gone) > 0:
 		return huma.NewError(410, "the body of this event was deleted (see retention.bodies), so it cannot be delivered again; ask its sender to send it again")
+	case len(r.Nowhere) > 0:
+		names := slices.Sorted(maps.Keys(r.Nowhere))
+		return huma.Error409Conflict("no gateway delivers to " + strings.Join(names, ", ") + " any more; name the destination that this is to go to now, with force")
 	case r.Open > 0:
 		return huma.Error409Conflict("this is pending or being delivered already; there is nothing to replay")
 	case r.Later > 0:
@@ -192,9 +202,25 @@ func (a *api) checkReplay(ctx context.Context, r *journal.Replay, destination st
 	if !plain(r.Reason) {
 		return invalid("body.reason", "this is not readable text", nil)
 	}
-	known := func(t fleet.Target) bool { return t.Name == r.Destination }
-	if r.Destination != "" && !slices.ContainsFunc(a.opt.Targets(), known) {
-		return invalid(destination, "there is no such destination in this gateway; GET "+Base+"/destinations lists them", r.Destination)
+	var targets map[string]fleet.Target
+	var all bool
+	err := a.ask(ctx, lookTime, func(ctx context.Context) (err error) {
+		targets, all, err = a.fleet().Delivering(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for name, t := range targets {
+		if t.Ordered {
+			r.Ordered = append(r.Ordered, name)
+		}
+	}
+	if all {
+		r.Delivers = slices.AppendSeq([]string{}, maps.Keys(targets)) // none is not all
+	}
+	if _, known := targets[r.Destination]; r.Destination != "" && !known {
+		return invalid(destination, "no gateway delivers to such a destination; GET "+Base+"/destinations lists them", r.Destination)
 	}
 	r.By, r.Start = actor(ctx), a.opt.Now()
 	return nil

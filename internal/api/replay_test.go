@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
 	"github.com/hookonce/hookonce/internal/journal/journaltest"
 )
@@ -139,6 +140,104 @@ func TestReplayOne(t *testing.T) {
 	if err != nil || audits[0].By != "oncall" || audits[0].Reason != "there, too" {
 		t.Errorf("on record: %+v, %v", audits, err)
 	}
+}
+
+// What went to a destination that was removed is left alone, and told: nobody would deliver it.
+func TestReplayToNobody(t *testing.T) {
+	r := newRig(t)
+	there := func(names ...string) func(*journal.Record) {
+		return func(e *journal.Record) { e.Destinations = names }
+	}
+	r.accept("moved", journal.Dead, there("old"))
+	r.accept("done", journal.Done, there("old"))
+	r.accept("both", journal.Dead, there("app", "old"))
+	r.said("dead", fleet.Gone+time.Millisecond, fleet.Target{Name: "old"}) // it was killed before its destination was removed
+	for _, c := range []struct {
+		key, also string
+		force     bool
+	}{{key: "moved"}, {key: "moved", force: true}, {key: "done", force: true}, {key: "done"}} {
+		got := r.post("/api/v1/events/billing/"+c.key+"/replay", map[string]any{"reason": "x", "force": c.force}, http.StatusConflict)
+		want := "no gateway delivers to old any more; name the destination"
+		if c.key == "done" && !c.force {
+			want = "nothing of this event is failed or dead"
+		}
+		if text := got["detail"].(string); !strings.Contains(text, want) {
+			t.Errorf("%+v: %s", c, text)
+		}
+	}
+	for _, dry := range []bool{true, false} {
+		got := r.post("/api/v1/replay", filtered(map[string]any{"source": "billing"}, "force", true, "dry_run", dry), 200)
+		if got["deliveries"] != 1.0 || fmt.Sprint(got["destinations"], got["nowhere"]) != "map[app:1] map[old:3]" {
+			t.Errorf("many: %v", got)
+		}
+	}
+	both := func(force bool) string {
+		return r.post("/api/v1/events/billing/both/replay", map[string]any{"reason": "x", "force": force}, http.StatusConflict)["detail"].(string)
+	}
+	if text := both(false); !strings.Contains(text, "delivers to old any more") { // it is pending at app
+		t.Errorf("what is dead is told as %q", text)
+	}
+	if got := r.post("/api/v1/events/billing/moved/replay", map[string]any{"reason": "x", "force": true, "destination": "audit"}, 200); got["deliveries"] != 1.0 {
+		t.Errorf("to another destination: %v", got)
+	}
+}
+
+// Where a gateway of another version is not understood, it may deliver to anything that is not known here.
+func TestReplayBesideAnotherVersion(t *testing.T) {
+	r := newRig(t)
+	r.accept("evt_1", journal.Dead, func(e *journal.Record) { e.Destinations = []string{"theirs"} })
+	if err := r.model.Announce(t.Context(), journal.Gateway{ID: "5", Since: now, Seen: now, View: []byte("from the future")}, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.post("/api/v1/replay", filtered(map[string]any{"source": "billing"}), 200); got["deliveries"] != 1.0 || got["nowhere"] != nil {
+		t.Errorf("replayed: %v", got)
+	}
+}
+
+// Nothing begins while it is not known who delivers where.
+func TestReplayWithoutTheFleet(t *testing.T) {
+	r := newRig(t)
+	r.accept("evt_1", journal.Dead)
+	r.records = lonely{r.model}
+	r.serve()
+	r.post("/api/v1/events/billing/evt_1/replay", map[string]any{"reason": "x"}, http.StatusServiceUnavailable)
+	r.post("/api/v1/replay", filtered(map[string]any{"source": "billing"}), http.StatusServiceUnavailable)
+	if audits, err := r.model.Audits(t.Context(), 0, 10); err != nil || len(audits) != 0 {
+		t.Errorf("on record: %+v, %v", audits, err)
+	}
+}
+
+// lonely cannot say who else there is.
+type lonely struct{ journal.Store }
+
+func (lonely) Gateways(context.Context) ([]journal.Gateway, error) { return nil, errBroken }
+
+// A destination that another gateway on the store delivers to is as good as one of this, and in order if that says so.
+func TestReplayToAnotherGateway(t *testing.T) {
+	r := newRig(t)
+	r.said("other", time.Second, fleet.Target{Name: "mail", Ordered: true})
+	r.said("dead", fleet.Gone+time.Second, fleet.Target{Name: "app", Ordered: true})
+	r.accept("evt_1", journal.Done, func(e *journal.Record) { e.Destinations, e.Resource = []string{"mail"}, "customer 1" })
+	asked := &askedReplay{Store: r.model}
+	r.records = asked
+	r.serve()
+	if got := r.post("/api/v1/events/billing/evt_1/replay", map[string]any{"reason": "x", "force": true, "destination": "mail"}, 200); got["deliveries"] != 1.0 {
+		t.Errorf("replayed: %v", got)
+	}
+	if !slices.Contains(asked.replay.Ordered, "mail") || slices.Contains(asked.replay.Ordered, "app") {
+		t.Errorf("those in order are %v", asked.replay.Ordered)
+	}
+}
+
+// askedReplay notes what is asked of it.
+type askedReplay struct {
+	journal.Store
+	replay journal.Replay
+}
+
+func (a *askedReplay) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
+	a.replay = r
+	return a.Store.Replay(ctx, r, limit)
 }
 
 // The body of an old event is gone, and so is the chance to deliver it.

@@ -300,7 +300,7 @@ type eventView struct {
 	api.Detail
 	Copies   string   `json:"copies,omitempty"` // when they came, and for how long the sender is known to send any
 	Timeline []moment `json:"timeline"`
-	// Destinations are what an event may be delivered to of which no delivery is on record.
+	// Destinations are what an event may be delivered to where it never was.
 	Destinations []string `json:"-"`
 }
 
@@ -372,9 +372,10 @@ func (d *dashboard) event(r *http.Request) (*page, error) {
 	if err := d.get(r.Context(), path, nil, &v.Detail); err != nil {
 		return nil, err
 	}
-	if v.Nowhere() != "" {
-		_, v.Destinations = d.names(r.Context())
-	}
+	_, v.Destinations = d.names(r.Context())
+	v.Destinations = slices.DeleteFunc(v.Destinations, func(name string) bool {
+		return slices.ContainsFunc(v.Deliveries, func(d api.Delivery) bool { return d.Destination == name })
+	})
 	from := d.sourceOf(r.Context(), v.Source)
 	v.Timeline, v.Copies = timeline(&v.Detail, from), whenCopiesCame(&v.Detail, from)
 	return &page{Title: "Event " + v.ID, Place: "/events", Again: 10, Data: v, Commands: []command{

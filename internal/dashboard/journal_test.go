@@ -35,7 +35,7 @@ func behind(store journal.Store, sources ...string) http.Handler {
 				}
 				return all
 			},
-			Targets: func() []fleet.Target { return nil },
+			Targets: func() []fleet.Target { return []fleet.Target{{Name: "app"}} },
 		}),
 		Guard: api.NewGuard(nil, api.GuardOptions{}), Now: now,
 	})

@@ -94,10 +94,29 @@ func (r *Reader) Delivers(ctx context.Context, name string) (bool, error) {
 	}), err
 }
 
+// Delivering returns the destinations that a gateway delivers to which is not gone, by name; one is ordered if it is for any
+// of them. All is false if one of these gateways is not understood: then there may be others.
+func (r *Reader) Delivering(ctx context.Context) (targets map[string]Target, all bool, err error) {
+	members, err := r.members(ctx)
+	targets, all = map[string]Target{}, true
+	for _, m := range members {
+		if m.Gone {
+			continue
+		}
+		all = all && m.understood
+		for _, t := range m.targets {
+			t.Ordered = t.Ordered || targets[t.Name].Ordered
+			targets[t.Name] = t
+		}
+	}
+	return targets, all, err
+}
+
 // member is a gateway with how it finds its destinations.
 type member struct {
 	Gateway
-	targets []Target
+	targets    []Target
+	understood bool // it says all of them
 }
 
 // members returns the gateways on the store, the longest running first. What this one says is of this moment, what the
@@ -116,8 +135,10 @@ func (r *Reader) members(ctx context.Context) ([]member, error) {
 	for i, g := range known {
 		all[i].Gateway = Gateway{g.ID, g.Host, g.PID, g.Version, g.Since.UTC(), g.Seen.UTC(), now.Sub(g.Seen) > Gone, g.ID == self.ID}
 		if g.ID == self.ID {
-			all[i].targets = r.Targets()
-		} else if err := json.Unmarshal(g.View, &all[i].targets); err != nil {
+			all[i].targets, all[i].understood = r.Targets(), true
+		} else if err := json.Unmarshal(g.View, &all[i].targets); err == nil {
+			all[i].understood = true
+		} else {
 			r.Logger.LogAttrs(ctx, slog.LevelWarn, "fleet: another gateway, of another version, is not understood", slog.String("version", g.Version), slog.Any("error", err))
 		}
 	}

@@ -25,6 +25,7 @@ type announcer struct {
 	targets func() []fleet.Target
 	stop    context.CancelFunc
 	ended   chan struct{}
+	changed chan struct{} // takes a word: say it again at once
 }
 
 // join begins to say how this gateway finds its destinations.
@@ -33,7 +34,7 @@ func (f *announcer) join(o Options, records journal.Registry, targets func() []f
 	f.opt, f.records, f.targets = o, records, targets
 	f.self = journal.Gateway{ID: rand.Text(), Host: host, PID: os.Getpid(), Version: f.opt.Version, Since: f.opt.Now()}
 	ctx, cancel := context.WithCancel(context.Background())
-	f.stop, f.ended = cancel, make(chan struct{})
+	f.stop, f.ended, f.changed = cancel, make(chan struct{}), make(chan struct{}, 1)
 	go func() {
 		defer close(f.ended)
 		tick := time.NewTicker(announceEvery)
@@ -48,9 +49,18 @@ func (f *announcer) join(o Options, records journal.Registry, targets func() []f
 			case <-ctx.Done():
 				return
 			case <-tick.C:
+			case <-f.changed:
 			}
 		}
 	}()
+}
+
+// hurry has it said soon, because it is another by now.
+func (f *announcer) hurry() {
+	select {
+	case f.changed <- struct{}{}:
+	default: // it will be, or nobody is told
+	}
 }
 
 // announce says it once.

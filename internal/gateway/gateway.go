@@ -506,6 +506,7 @@ func (g *Gateway) swap(w *wiring) error {
 	g.tellMemory(&w.plan)
 	g.kept.use(w.opened)
 	g.observing.retire(before.watching, w.watching)
+	g.fleet.hurry()
 	before.telling.closeIdle()
 	before.senders.CloseIdleConnections()
 	if g.opt.Level != nil {

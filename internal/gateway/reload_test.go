@@ -183,6 +183,39 @@ func TestReloadUnderLoad(t *testing.T) {
 	})
 }
 
+// What went to a destination that a reload removed is not made due by a replay that names none: nobody would deliver it.
+func TestReplayAfterADestinationWasRemoved(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, store config.Store) {
+		sink := newSink(t)
+		cfg := configured(store, "")
+		cfg.Sources = []config.Source{source("orders", sink.URL), source("refunds", sink.URL)}
+		e, c := startEdited(t, cfg), client(t)
+		for _, s := range cfg.Sources {
+			insist(t, c, e.Gateway, s, event(s.Name))
+		}
+		awaitState(t, e.Gateway, "orders", "done")
+		refund := func() map[string]any {
+			return call{method: "GET", path: "/api/v1/events/refunds/refunds"}.answers(t, e.Gateway, 200)
+		}
+		for deadline := time.Now().Add(patience); refund()["state"] != "done"; <-time.After(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("it is %v", refund())
+			}
+		}
+		e.edit(func(cfg *config.Config) { cfg.Sources = cfg.Sources[:1] })
+		replay := call{method: "POST", path: "/api/v1/replay", body: map[string]any{"filter": map[string]any{}, "force": true, "reason": "once more"}}
+		done := replay.answers(t, e.Gateway, 200)
+		if done["deliveries"] != 1.0 || fmt.Sprint(done["nowhere"]) != "map[refunds:1]" {
+			t.Errorf("replayed %v", done)
+		}
+		sink.await(t, "the forced delivery", func() bool { return sink.seen["orders"] == 2 })
+		if now := refund(); now["state"] != "done" {
+			t.Errorf("what nobody delivers is %v", now)
+		}
+	})
+}
+
 // Case 6: a secret is rotated without a restart: first both are accepted, then only the new one.
 func TestReloadRotatesSecrets(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,10 @@ type Replay struct {
 	// Rate is how many of them become due in a second. 0: all at Start. Those that have a resource are due
 	// at Start whatever it is: one that waits would hold up all younger ones of its resource.
 	Rate float64
-	// Ordered are the destinations that deliver in order; the [Journal] sets it.
+	// Delivers are the destinations that a gateway delivers to: what went to others is left alone, because nobody would make
+	// it. Nil: all.
+	Delivers []string
+	// Ordered are those that deliver in order; the [Journal] adds the ones that it knows.
 	Ordered []string
 	// By is who asks for it, and Reason why.
 	By, Reason string
@@ -142,6 +145,8 @@ type Replayed struct {
 	Destinations map[string]int
 	Open         int // deliveries that were left alone because they are pending or processing
 	Later        int // and because they were done at [Replay.DoneBefore] or later
+	// Nowhere are how many were left alone of each destination that is none of [Replay.Delivers]. Nil: none.
+	Nowhere map[string]int
 	// Looked are these events, by identifier.
 	Looked []Named
 	// Gone are events that would be delivered again if their bodies were still there.
@@ -247,6 +252,11 @@ func (r *Replay) plan(p *Plan, c Candidate, n int) {
 			p.Later++
 		case again && !c.HasBody:
 			gone = true
+		case again && r.Delivers != nil && !slices.Contains(r.Delivers, d.Destination):
+			if p.Nowhere == nil {
+				p.Nowhere = map[string]int{}
+			}
+			p.Nowhere[d.Destination]++
 		case again:
 			if d.State == Done && !fresh {
 				p.Forced++

@@ -260,7 +260,7 @@ func (e *Engine) SetPaused(ctx context.Context, p journal.Pause, paused bool) (c
 // like all that hear of it asks the store again what is done. After an error nothing is known: they are told all the same
 // where what is done may have begun again.
 func (e *Engine) Replay(ctx context.Context, r journal.Replay, limit int) (journal.Replayed, error) {
-	r.Ordered = e.inflight.Destinations.InOrder()
+	r.Ordered = append(e.inflight.Destinations.InOrder(), r.Ordered...)
 	done, err := e.store.Replay(ctx, r, limit)
 	if r.DryRun {
 		return done, err

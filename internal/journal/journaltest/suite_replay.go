@@ -99,6 +99,20 @@ var replayCases = []testCase{
 		c.replays(c.asked(journal.Filter{Destination: "app"}), journal.Replayed{Events: 1, Deliveries: 1, Destinations: map[string]int{"app": 1}})
 		c.states("audit of evt_2: failed", "app of evt_1: pending", "audit of evt_1: failed")
 	}},
+	{"what no gateway delivers to is left alone", func(c *suite) {
+		c.fresh(c.entry("evt_1", to("app", "old")), c.entry("evt_2", to("app", "old")))
+		for _, w := range c.take(10) {
+			c.finish1(c.outcome(w, map[string]journal.State{"evt_1": journal.Done, "evt_2": journal.Dead}[w.Key]), true)
+		}
+		known := func(names ...string) func(*journal.Replay) {
+			return func(r *journal.Replay) { r.Delivers = append([]string{}, names...) }
+		}
+		c.replays(c.asked(journal.Filter{}, force, known()), journal.Replayed{Events: 2, Nowhere: map[string]int{"app": 2, "old": 2}})
+		for _, r := range []journal.Replay{c.asked(journal.Filter{}, force, known("app"), dryRun), c.asked(journal.Filter{}, force, known("app"))} {
+			c.replays(r, journal.Replayed{Events: 2, Deliveries: 2, Forced: 1, Destinations: map[string]int{"app": 2}, Nowhere: map[string]int{"old": 2}})
+		}
+		c.states("app of evt_2: pending", "old of evt_2: dead", "app of evt_1: pending")
+	}},
 	{"only those of the events that are named", func(c *suite) {
 		var ids []int64
 		for _, key := range []string{"a", "b", "c", "d"} {
