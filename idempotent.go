@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"time"
 
@@ -644,6 +645,9 @@ func (h *idempotency) settle(ctx context.Context, c Claim, answer *Response, err
 		res.problem, res.err = pinnedKey(), nil
 	case errors.Is(err, errNotKept):
 		res.response = answer
+		if h.outstanding(answer.Status, c) && answer.Header.Get("Retry-After") == "" { // or the client takes it for the end
+			answer.Header.Set("Retry-After", strconv.Itoa(int(defaultRetry/time.Second)))
+		}
 	case errors.As(err, &instead):
 		res.response, res.durable, res.problem = answer, true, instead.problem
 	case errors.As(err, &crash):
@@ -704,11 +708,15 @@ func (h *idempotency) finish(ctx context.Context, rec *recorder.Recorder, c Clai
 }
 
 // keeps reports whether the answer to the attempt under c is kept. A success always is: the client takes it for the
-// truth. A conflict that a later attempt under a lease is told may be with an earlier one, which is still at work
-// somewhere and has the same key there: that is not what comes of the request.
+// truth.
 func (h *idempotency) keeps(status int, c Claim) bool {
-	outstanding := status == http.StatusConflict && h.leased && c.Token > 1
-	return status < http.StatusBadRequest || !outstanding && h.keep(status)
+	return status < http.StatusBadRequest || !h.outstanding(status, c) && h.keep(status)
+}
+
+// outstanding reports whether the answer may be about an earlier attempt: a conflict that a later one under a lease is told may
+// be with one that is still at work somewhere and has the same key there. That is not what comes of the request.
+func (h *idempotency) outstanding(status int, c Claim) bool {
+	return status == http.StatusConflict && h.leased && c.Token > 1
 }
 
 // panicError is what a handler panicked with, and why its context had ended by then, if it had.

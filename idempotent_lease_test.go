@@ -376,8 +376,8 @@ func TestIdempotentLeaseFreesFailedWork(t *testing.T) {
 }
 
 // A conflict that the first attempt was told is what came of the request. One that a later attempt was told may be
-// with the first, which is still at work on the other side: it is not kept. In a transaction nothing
-// is left of the first, and what the later one was told is.
+// with the first, which is still at work on the other side: it is not kept, and the client is told to ask again. In a
+// transaction nothing is left of the first, and what the later one was told is.
 func TestIdempotentLeaseKeepsTheConflictOfTheFirstAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		inTx           bool
@@ -397,8 +397,12 @@ func TestIdempotentLeaseKeepsTheConflictOfTheFirstAttempt(t *testing.T) {
 			h = counter(memstore.New(), func(w http.ResponseWriter, r *http.Request, _ *memstore.Tx) error { answer(w); return nil })
 		}
 		for _, want := range c.want {
-			if w := buy(h, "k1", "10"); w.Code != want {
+			w := buy(h, "k1", "10")
+			if w.Code != want {
 				t.Errorf("%s: answered %d, want %d", name, w.Code, want)
+			}
+			if again := w.Code == http.StatusConflict && w.Header().Get("Retry-After") != ""; again != (w.Code == http.StatusConflict && name == "later") {
+				t.Errorf("%s: a %d says to ask again: %t", name, w.Code, again)
 			}
 		}
 		if runs != len(c.statuses) {

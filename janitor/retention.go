@@ -23,7 +23,8 @@ const (
 // Retention says how long what is finished is kept, counted from its last change. Periods are at least [Shortest].
 type Retention struct {
 	// Events is the period of claims of events and requests, and of the answers that are kept with them. Zero:
-	// [DefaultEvents]. It is at least twice as long as any of the senders goes on sending.
+	// [DefaultEvents]. It is at least twice as long as any of the senders goes on sending. Where claims expire by themselves
+	// (redisstore, dynamostore), the shorter of the two periods holds: with [Forever] it is the store's.
 	Events time.Duration
 	// Sources are those whose claims have another period than Events.
 	Sources map[string]time.Duration

@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,8 +141,8 @@ func ExampleStore_Claim() {
 			return err
 		case c.Verdict == hookonce.Duplicate:
 			return nil
-		case c.Verdict == hookonce.Busy:
-			return hookonce.ErrBusy
+		case c.Verdict != hookonce.Acquired:
+			return cmp.Or(c.Verdict.Err(), errors.New("it has no key, and cannot be done once"))
 		}
 		if err := post(fmt.Sprint("mail/", key)); err != nil {
 			return errors.Join(err, store.Fail(context.WithoutCancel(ctx), c, hookonce.Failure{Err: err}))
@@ -238,6 +239,8 @@ func ExampleStore_CompleteWith() {
 					return hookonce.Response{}, err
 				}
 				continue
+			case c.Verdict != hookonce.Acquired:
+				return hookonce.Response{}, cmp.Or(c.Verdict.Err(), errors.New("it has no key, and cannot be done once"))
 			}
 			r, err := job()
 			if err != nil {

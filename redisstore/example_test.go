@@ -32,8 +32,11 @@ func ExampleStore() {
 		switch claim.Verdict {
 		case hookonce.Duplicate:
 			return nil
-		case hookonce.Busy:
-			return hookonce.ErrBusy // the owner may still fail: let the sender try again
+		case hookonce.Unkeyed:
+			return sendReceipt(ctx, body) // it has no id: each copy is done, and nothing is recorded
+		case hookonce.Acquired:
+		default:
+			return claim.Verdict.Err() // such as ErrBusy: the owner may still fail, so let the sender try again
 		}
 		ctx = context.WithoutCancel(ctx) // the record outlives the request
 		if err := sendReceipt(ctx, body); err != nil {

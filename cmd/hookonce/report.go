@@ -195,11 +195,12 @@ func (p *page) twice() {
 
 func (p *page) lost() {
 	none := "Every event with a key got a 2xx at last: nothing was lost."
+	some := "%d events never got a 2xx: they are lost, unless their sender tries again."
 	if n := p.unknown(); n > 0 {
+		some = fmt.Sprintf("%%d events never got a 2xx that is on record: they are lost, unless their sender tries again, or one of %d requests was for them of which it is not known what they were.", n)
 		none = fmt.Sprintf("Every event with a key that is on record got a 2xx at last; what %d requests were is not known.", n)
 	}
-	p.list("LOST", p.r.Unanswered, none,
-		"%d events never got a 2xx: they are lost, unless their sender tries again.")
+	p.list("LOST", p.r.Unanswered, none, some)
 }
 
 // unknown is how many requests may have been for any event.

@@ -110,6 +110,44 @@ func mustCharge(t *testing.T, c *http.Client, g *Gateway, by, path, key, body st
 	return res, text
 }
 
+// The path of the service is what it was configured to be: with a slash behind it many a service knows another one, or sends the
+// client there by a redirect, past the gateway.
+func TestIdempotencyAddsNoSlash(t *testing.T) {
+	t.Parallel()
+	shop := newShop(t)
+	g, c := start(t, guarded(sqliteStore(t), shop.URL+"/v1/charges")), client(t)
+	for i, path := range []string{"", "/", "?a=b", "/x"} {
+		res, _ := mustCharge(t, c, g, "ada", path, fmt.Sprint("k", i), "10")
+		if got := res.Header.Get("X-Path"); got != "/v1/charges"+path {
+			t.Errorf("the service saw %s, want /v1/charges%s", got, path)
+		}
+	}
+}
+
+// An answer with a large header is one, whether or not it can be kept: the service is asked once.
+func TestIdempotencyLargeHeader(t *testing.T) {
+	t.Parallel()
+	shop := newShop(t)
+	shop.meanwhile = func(w http.ResponseWriter, _ *http.Request, _ int64) {
+		w.Header().Set("X-Debug", strings.Repeat("x", 100<<10))
+	}
+	c := client(t)
+	for limit, want := range map[int64]int{64 << 10: http.StatusInternalServerError, 256 << 10: http.StatusCreated} {
+		cfg := guarded(sqliteStore(t), shop.URL)
+		cfg.Sources[0].Idempotency.MaxAnswer = limit
+		g := start(t, cfg)
+		before := shop.charges.Load()
+		for range 2 {
+			if res, text := mustCharge(t, c, g, "ada", "", "k", "10"); res.StatusCode != want {
+				t.Errorf("with up to %d bytes it is answered %d %.200s", limit, res.StatusCode, text)
+			}
+		}
+		if n := shop.charges.Load() - before; n != 1 {
+			t.Errorf("with up to %d bytes it was charged %d times", limit, n)
+		}
+	}
+}
+
 func TestIdempotencyInFrontOfAService(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, store config.Store) {

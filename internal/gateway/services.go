@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/hookonce/hookonce/internal/ddl"
@@ -54,7 +55,9 @@ func (k *keeping) open(ctx context.Context, p *plan, store *journalStore) (servi
 	}
 	shared := idempotency.Options{Store: own.claims, Sender: ingest.SenderOf(p.ingest.TrustedProxies), Metrics: k.metrics, Logger: k.opt.strange, Now: k.opt.Now}
 	for _, s := range p.services {
-		transport := deliver.NewTransport(p.policy)
+		transport := deliver.NewTransport(p.policy, func(t *http.Transport) {
+			t.MaxResponseHeaderBytes = 0 // the largest that net/http takes: what of it is too large to be kept is said in other words
+		})
 		s.service.Transport = transport
 		s.endpoint.Handler = idempotency.New(s.service, shared)
 		own.endpoints, own.transports = append(own.endpoints, s.endpoint), append(own.transports, transport)

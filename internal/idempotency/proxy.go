@@ -28,6 +28,9 @@ func newProxy(s Service, log *slog.Logger) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(s.URL)
+			if r.In.URL.Path == "" { // nothing is added, not even a slash, which is another path to many services
+				r.Out.URL.Path, r.Out.URL.RawPath = s.URL.Path, s.URL.RawPath
+			}
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // as the client wrote it
 			r.Out.Host = s.URL.Host
 			r.Out.Trailer = nil

@@ -399,6 +399,9 @@ func TestServiceSeesTheRequest(t *testing.T) {
 	if _, text := ask(t, srv, "PATCH", "/a%2Fb//c?x=1;y&z=%zz", "k1", "10"); text != "PATCH /v1/a%2Fb//c?x=1;y&z=%zz k1 10 127.0.0.1" {
 		t.Errorf("the service saw %s", text)
 	}
+	if _, text := ask(t, srv, "POST", "/", "k2", "10"); text != "POST /v1/ k2 10 127.0.0.1" {
+		t.Errorf("the service saw %s", text)
+	}
 }
 
 // Who sent a request, and how, is said by the socket, or by a proxy that is trusted.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -53,9 +54,7 @@ func (l Lease) Keep(ctx context.Context) (held context.Context, release func()) 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := l.extend(held); err != nil {
-			cancel(&LostError{l.Of, err})
-		}
+		l.extend(held, func(err error) { cancel(&LostError{l.Of, err}) })
 	}()
 	return held, func() {
 		cancel(context.Canceled)
@@ -63,25 +62,27 @@ func (l Lease) Keep(ctx context.Context) (held context.Context, release func()) 
 	}
 }
 
-// extend returns nil when ctx ends, and otherwise why the lease was lost.
-func (l Lease) extend(ctx context.Context) error {
+// extend returns when ctx has ended, or the lease is lost, and lost was told why. That it ran out is told in time also while
+// Extend does not heed its context, as clients of Redis do unless they are set to.
+func (l Lease) extend(ctx context.Context, lost func(error)) {
 	third := max(l.Length/3, time.Millisecond)
 	beat := time.NewTimer(time.Until(l.Asked.Add(third))) // at once, of a lease that was granted late
 	defer beat.Stop()
 	end := l.Asked.Add(l.Length)
-	over := time.NewTimer(time.Until(end))
+	var failed atomic.Pointer[error]
+	failed.Store(&ErrOver)
+	over := time.AfterFunc(time.Until(end), func() { lost(*failed.Load()) })
 	defer over.Stop()
-	for failed := ErrOver; ; {
+	for {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-over.C:
-			return failed
+			return
 		case <-beat.C:
 		}
 		asked := time.Now()
 		if !asked.Before(end) {
-			return failed
+			lost(*failed.Load())
+			return
 		}
 		beat.Reset(third)
 		asking, cancel := context.WithTimeout(ctx, min(third, end.Sub(asked)))
@@ -89,12 +90,14 @@ func (l Lease) extend(ctx context.Context) error {
 		cancel()
 		switch {
 		case err == nil:
-			end, failed = asked.Add(l.Length), ErrOver
+			end = asked.Add(l.Length)
+			failed.Store(&ErrOver)
 			over.Reset(time.Until(end))
 		case l.Gone(err):
-			return err
+			lost(err)
+			return
 		default:
-			failed = err
+			failed.Store(&err)
 			beat.Reset(min(third, max(time.Until(end)/3, third/10))) // of a lease granted late little is left
 			if l.Failed != nil && ctx.Err() == nil {
 				l.Failed(ctx, err)

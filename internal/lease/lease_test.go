@@ -100,6 +100,26 @@ func TestKeepOverAStoreThatHangs(t *testing.T) {
 	})
 }
 
+// So it is where an extension goes on although its context has ended, as with a client that waits for its socket.
+func TestKeepOverAClientThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := time.Now()
+		held, release := lease.Lease{
+			Of: "a", Length: time.Minute, Asked: asked,
+			Extend: func(context.Context) error {
+				time.Sleep(25 * time.Second)
+				return errAway
+			},
+			Gone: func(error) bool { return false },
+		}.Keep(t.Context())
+		defer release()
+		<-held.Done()
+		if time.Since(asked) != time.Minute || !errors.Is(context.Cause(held), errAway) {
+			t.Errorf("it ended after %v: %v", time.Since(asked), context.Cause(held))
+		}
+	})
+}
+
 // Work that is over is no lost lease.
 func TestRelease(t *testing.T) {
 	held, release := lease.Lease{

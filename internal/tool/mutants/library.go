@@ -44,21 +44,33 @@ var library = []mutant{
 		`case false:`,
 		[]test{{".", "TestAnotherTransactionIsRefused"}, {"./pgstore", "TestPartsOfTheTransaction"}}},
 	{"lost-lease-goes-on", "6. work goes on after its lease has run out", "internal/lease/lease.go",
-		`case <-over.C:
-			return failed
+		`func() { lost(*failed.Load()) })
+	defer over.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
 		case <-beat.C:
 		}
 		asked := time.Now()
 		if !asked.Before(end) {
-			return failed
+			lost(*failed.Load())
+			return
 		}`,
-		`case <-over.C:
-			_ = failed
-			continue
+		`func() {})
+	defer over.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
 		case <-beat.C:
 		}
 		asked := time.Now()`,
 		[]test{{"./internal/lease", "TestKeep"}, {".", "TestWebhookLeaseRanOutAndNobodyCame"}}},
+	{"lease-of-who-hangs", "6. work goes on after its lease has run out, while the client of the store waits for its socket", "internal/lease/lease.go",
+		`func() { lost(*failed.Load()) })`,
+		`func() {})`,
+		[]test{{"./internal/lease", "TestKeepOverAClientThatHangs"}}},
 	{"lost-lease-is-done", "6. work whose claim was taken over is acknowledged", "lease.go",
 		`taken = errors.Is(err, ErrStale)
 `,
