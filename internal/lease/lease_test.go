@@ -66,6 +66,7 @@ func TestKeep(t *testing.T) {
 				case !strings.Contains(lost.Error(), "the lease of billing/a was lost: "+c.cause.Error()):
 					t.Errorf("the cause reads %q", lost)
 				}
+				release()
 				if away := strings.HasPrefix(name, "away"); away != (failures > 0) {
 					t.Errorf("%d failures were told", failures)
 				}
