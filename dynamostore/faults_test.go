@@ -332,6 +332,44 @@ func TestRefusalAfterALostAnswerSettlesNothing(t *testing.T) {
 	}
 }
 
+// While another transaction is at work on the claim, the handler's condition may fail because of what that has written: the event is a
+// duplicate then, and not one that the handler refuses.
+func TestContendedClaimIsDecidedFirst(t *testing.T) {
+	t.Parallel()
+	db, n := fake(t).open(t), &network{}
+	s, other := db.store(n), db.store(&network{})
+	contended := refusing("TransactionCanceledException", `,"CancellationReasons":[{"Code":"TransactionConflict"},{"Code":"ConditionalCheckFailed"}]`)
+	// strike has the next transaction meet that of the other, which is committed then.
+	strike := func(key string) {
+		n.loseOne(loss{operations: "TransactWriteItems", answered: true, then: func(r *http.Request) (*http.Response, error) {
+			_, err := other.Within(t.Context(), request(key), func(b *dynamostore.Batch, _ hookonce.Claim) error { return db.effect(t.Context(), b, key) })
+			must(t, err)
+			return contended(r)
+		}})
+	}
+	work := func(b *dynamostore.Batch, key string) error {
+		b.OnRefused(func(*dynamostore.ItemError) error {
+			return hookonce.Permanent(errors.New("the account does not have the money"))
+		})
+		return db.effect(t.Context(), b, key)
+	}
+
+	strike("within")
+	c, err := s.Within(t.Context(), request("within"), func(b *dynamostore.Batch, _ hookonce.Claim) error { return work(b, "within") })
+	if err != nil || c.Verdict != hookonce.Duplicate {
+		t.Errorf("Within: %v, %v", c.Verdict, err)
+	}
+	b := dynamostore.NewBatch()
+	_, err = s.ClaimTx(t.Context(), b, request("batch"))
+	must(t, err)
+	must(t, work(b, "batch"))
+	strike("batch")
+	if err := s.Commit(t.Context(), b); !errors.Is(err, hookonce.ErrBusy) || hookonce.IsPermanent(err) {
+		t.Errorf("Commit: %v", err)
+	}
+	effects(t, db, map[string]int{"within": 1, "batch": 1})
+}
+
 // A transaction that the service has cancelled was not made, whichever of its items is the reason:
 // it is an error that says which, and the next copy does the work.
 func TestCancelledTransactionIsNotDone(t *testing.T) {

@@ -261,6 +261,7 @@ func (s *Store) transact(ctx context.Context, b *Batch) (lost, err error) {
 	in.TransactItems = append(in.TransactItems, b.writes...)
 	err = s.repeatedly(ctx, func() error {
 		_, err := s.client.TransactWriteItems(ctx, in, once)
+		err = contended(err, len(b.claims))
 		if classify(err) == unknown {
 			lost = err
 		}

@@ -216,6 +216,8 @@ func classify(err error) answer {
 		return done
 	case errors.Is(err, errUnsent):
 		return mistaken
+	case errors.As(err, new(*contendedClaim)):
+		return turnedAway
 	case errors.As(err, &refusedNow):
 		return refusal
 	case errors.As(err, &cancelled):
@@ -247,6 +249,28 @@ func classifyReasons(reasons []types.CancellationReason) answer {
 		}
 	}
 	return all
+}
+
+// contendedClaim is the error of a transaction that was cancelled while another one is at work on a claim of its own, also
+// because a condition of the rest does not hold. That may be what the other transaction has just written, so that the claim is
+// decided first.
+type contendedClaim struct{ error }
+
+func (c *contendedClaim) Unwrap() error { return c.error }
+
+// contended returns err as the error of a contended claim, if it is one. The first reasons are those of that many claims.
+func contended(err error, claims int) error {
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) || len(cancelled.CancellationReasons) < claims {
+		return err
+	}
+	own, rest := cancelled.CancellationReasons[:claims], cancelled.CancellationReasons[claims:]
+	busy := func(r types.CancellationReason) bool { return slices.Contains(turnedAwayCodes, aws.ToString(r.Code)) }
+	failed := func(r types.CancellationReason) bool { return aws.ToString(r.Code) == codeCondition }
+	if !slices.ContainsFunc(own, stands) && slices.ContainsFunc(own, busy) && slices.ContainsFunc(rest, failed) {
+		return &contendedClaim{err}
+	}
+	return err
 }
 
 // stands reports whether a reason stands against the transaction, and not against this sending of
