@@ -347,6 +347,20 @@ func TestReplayIsCountedFirst(t *testing.T) {
 	}
 }
 
+// What a replay leaves alone because nobody would deliver it stands beside what it does.
+func TestReplayToNobody(t *testing.T) {
+	d := dashboard.New(dashboard.Options{
+		API:   answering(&dashboardtest.API{World: dashboardtest.Trouble}, "/replay", api.ReplayResult{DryRun: true, Nowhere: map[string]int{"old": 2, "crm": 1}}),
+		Guard: api.NewGuard(nil, api.GuardOptions{}), Now: func() time.Time { return dashboardtest.Now },
+	})
+	text := serve(d, request("POST", "/replay", url.Values{"state": {"dead"}})).Body.String()
+	for _, want := range []string{"1\u00a0delivery to crm is left alone, because no gateway delivers there.", "2\u00a0deliveries to old are left alone"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not on the page: %s", want, text)
+		}
+	}
+}
+
 // A form says when it was made, wherever it begins: sent twice it delivers once. What came of a replay with force that failed is not
 // known, and nobody is told that nothing was done.
 func TestReplayFormIsSentTwice(t *testing.T) {
