@@ -220,7 +220,7 @@ func (a *api) checkReplay(ctx context.Context, r *journal.Replay, destination st
 		r.Delivers = slices.AppendSeq([]string{}, maps.Keys(targets)) // none is not all
 	}
 	if _, known := targets[r.Destination]; r.Destination != "" && !known {
-		return invalid(destination, "no gateway delivers to such a destination; GET "+Base+"/destinations lists them", r.Destination)
+		return invalid(destination, "there is no such destination in any gateway; GET "+Base+"/destinations lists them", r.Destination)
 	}
 	r.By, r.Start = actor(ctx), a.opt.Now()
 	return nil
