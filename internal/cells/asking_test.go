@@ -144,6 +144,45 @@ func TestWhatCannotBeAskedForIsLeftOut(t *testing.T) {
 	}
 }
 
+// Where the map changes between two commits of a request, what the first has stored may be another cell's by now. That one takes it
+// for meant, as all that it owns of the request, and finds it where it was stored.
+func TestWhatIsOnRecordIsInThePartOfItsOwner(t *testing.T) {
+	t.Parallel()
+	maps := chain(t, [3]uint32{1, 0, 0}, [3]uint32{1, 1, 0})
+	var events []hookonce.Event
+	var done []bool
+	a := &ledger{}
+	theirs, own := 0, 0
+	for i := range 60 {
+		key := strconv.Itoa(i)
+		if i%3 == 0 {
+			key = ""
+		}
+		events, done = append(events, hookonce.Event{Key: key}), append(done, i < 30)
+		if owner := maps.Newest().Owner("s", key, ""); key != "" && owner == "b" {
+			if theirs++; done[i] {
+				a.keys = append(a.keys, key)
+			}
+		} else if !done[i] {
+			own++
+		}
+	}
+	d := &hookonce.Verified{Events: events}
+	all := joined(t, maps, map[string]*ledger{"a": a, "b": {}})
+	p, err := all["a"].Place(t.Context(), "s", d, nil, done)
+	if err != nil || p.Here() != own || len(p.Elsewhere()) != 1 || len(a.keys) == 0 {
+		t.Fatalf("of %d own events that are not on record yet: %+v, %v", own, p, err)
+	}
+	part := p.Elsewhere()[0]
+	if part.Events() != theirs || part.Settled() != len(a.keys) {
+		t.Errorf("the part has %d events, %d of them on record; want %d and %d", part.Events(), part.Settled(), theirs, len(a.keys))
+	}
+	p, err = all["b"].Place(t.Context(), "s", d, &Hop{From: "a", To: "b", Map: maps.ID(), Part: part.id()}, nil)
+	if err != nil || p.Here() != theirs-len(a.keys) || len(p.Elsewhere()) != 1 || !p.Elsewhere()[0].Known || p.Elsewhere()[0].Events() != len(a.keys) {
+		t.Errorf("b, which is handed its part: %+v, %v", p, err)
+	}
+}
+
 // What is coalesced is on record under another key than its own: it is asked for under that one, and two cells name it by that one.
 func TestWhatIsCoalescedIsFound(t *testing.T) {
 	t.Parallel()

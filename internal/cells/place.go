@@ -48,10 +48,15 @@ type Part struct {
 	Cell  string
 	Known bool // they are on record there
 	keys  []string
+	known int
 }
 
 // Events is how many there are.
 func (p *Part) Events() int { return len(p.keys) }
+
+// Settled is how many of them are on record here already, as those who placed the request said: the part's cell finds them, and
+// they are no news.
+func (p *Part) Settled() int { return p.known }
 
 // add adds the i-th of the keys. A part with one key has it where it stands.
 func (p *Part) add(keys []string, i int) {
@@ -177,7 +182,8 @@ type moved struct {
 
 // Place says where the events of a verified request belong. hop is how it came from another cell; nil: it came from its sender. Those that
 // are on record here already, because the request was placed before and maps changed meanwhile, stand in done, by their numbers,
-// and are left out: without a key they could not be recognised. Nil: none is.
+// and are left out: without a key they could not be recognised. But one that another cell owns by now is in that one's part, which
+// takes all events of the request that it owns for meant, and asks this cell for it. Nil: none is.
 //
 // The owner by the newest map asks for what it would accept as new and another cell may know. What it cannot ask for is left out
 // where there are other events, see [Placement.Away]. Errors: [ErrMaps], after which the events are to be placed again, [ErrAway],
@@ -243,13 +249,11 @@ func (t *placing) add(newest *Map, ev *hookonce.Event) {
 	at := len(t.where)
 	t.where = append(t.where, skipped)
 	t.keys, t.sizes = append(t.keys, recorded(ev)), append(t.sizes, int64(len(ev.Body)))
-	if at < len(t.done) && t.done[at] {
-		t.where[at] = settled
-		return
-	}
 	owner := newest.Owner(t.source, ev.Key, ev.Scope)
 	mine := owner == "" || owner == t.opt.Self
 	switch {
+	case at < len(t.done) && t.done[at] && (mine || t.hop != nil || ev.Key == ""):
+		t.where[at] = settled
 	case t.hop != nil && t.hop.Known:
 		if owner == t.hop.From && ev.Key != "" {
 			t.open = append(t.open, moved{at: at, key: recorded(ev)})
@@ -290,7 +294,10 @@ func (t *placing) settle(ctx context.Context) error {
 	t.count()
 	for i, w := range t.where {
 		if w >= elsewhere {
-			t.other[w-elsewhere].add(t.keys, i)
+			part := t.other[w-elsewhere]
+			if part.add(t.keys, i); i < len(t.done) && t.done[i] {
+				part.known++
+			}
 		}
 	}
 	t.other = slices.DeleteFunc(t.other, func(p *Part) bool { return len(p.keys) == 0 })

@@ -105,6 +105,13 @@ func (t *statusCounts) add(s journal.Status) {
 	}
 }
 
+// without takes off events that were found on record.
+func (t *statusCounts) without(found int) {
+	duplicates := min(found, t.duplicates)
+	t.duplicates -= duplicates
+	t.conflicts -= min(found-duplicates, t.conflicts)
+}
+
 // status is that of the whole request: new work outranks copies, and what a person should look at
 // outranks what is ordinary. Without events there was nothing to repeat.
 func (t *statusCounts) status() journal.Status {

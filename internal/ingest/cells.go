@@ -86,6 +86,7 @@ func (e *endpoint) acceptDivided(ctx context.Context, in *arrival, p *cells.Plac
 	for i, part := range parts {
 		group.Go(func() (err error) {
 			_, counts[i], err = e.hand(ctx, in, p, part)
+			counts[i].without(part.Settled()) // which stand in in.before
 			return err
 		})
 	}

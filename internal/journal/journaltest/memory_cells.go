@@ -76,7 +76,7 @@ func (m *Memory) RaiseCellMap(ctx context.Context, r journal.CellRaise) error {
 		return err
 	case m.cells.name != "" && m.cells.name != r.Cell:
 		return fmt.Errorf("%w: it is %q, and not %q", journal.ErrCellName, m.cells.name, r.Cell)
-	case m.cells.name == "" && r.Fresh && len(m.events) > 0:
+	case m.cells.number() == 0 && r.Fresh && len(m.events) > 0:
 		return journal.ErrCellEvents
 	}
 	maps, newest := m.cells.maps, m.cells.number()

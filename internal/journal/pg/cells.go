@@ -165,7 +165,7 @@ func (s *Store) raise(ctx context.Context, tx pgx.Tx, r *journal.CellRaise) erro
 	if own != "" && own != r.Cell {
 		return fmt.Errorf("%w: it is %q, and not %q", journal.ErrCellName, own, r.Cell)
 	}
-	if own == "" {
+	if newest == 0 { // it may have a name, from a map that was taken back
 		if err := s.fresh(ctx, tx, r); err != nil {
 			return err
 		}
