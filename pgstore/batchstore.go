@@ -205,7 +205,7 @@ func (s *BatchStore) send(ctx context.Context, req hookonce.ClaimRequest, told h
 // other returns the verdict about an event that is not new. The error wraps errAnother if its claim may be had, and
 // [hookonce.ErrNotFound] as well if there is none to be seen.
 func (s *BatchStore) other(ctx context.Context, on asker, req hookonce.ClaimRequest) (hookonce.Claim, error) {
-	c, err := s.lookup(ctx, on, req.Ref)
+	c, err := s.find(ctx, on, s.sql.Find, req.Ref)
 	switch {
 	case errors.Is(err, hookonce.ErrNotFound): // being made, or purged since
 		return c, fmt.Errorf("%w: %w", errAnother, err)
@@ -268,7 +268,7 @@ func (s *BatchStore) ClaimTx(ctx context.Context, b *Batch, req hookonce.ClaimRe
 	if on == nil {
 		on = s.pool
 	}
-	stored, err := s.lookup(ctx, on, req.Ref)
+	stored, err := s.find(ctx, on, s.sql.Find, req.Ref)
 	next := s.unseen(req)
 	switch {
 	case errors.Is(err, hookonce.ErrNotFound):

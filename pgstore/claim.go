@@ -152,14 +152,14 @@ func (s *Store) Lookup(ctx context.Context, ref hookonce.Ref) (hookonce.Claim, e
 	if err := ref.Validate(); err != nil {
 		return hookonce.Claim{}, err
 	}
-	c, err := s.lookup(ctx, s.pool, ref)
+	c, err := s.find(ctx, s.pool, s.sql.Lookup, ref)
 	return c, wrap("look up", ref, err)
 }
 
-// lookup reads the claim on a connection of the caller's choice.
-func (s *Store) lookup(ctx context.Context, on asker, ref hookonce.Ref) (hookonce.Claim, error) {
+// find reads the claim with one of two texts, on a connection of the caller's choice.
+func (s *Store) find(ctx context.Context, on asker, text string, ref hookonce.Ref) (hookonce.Claim, error) {
 	var r record
-	err := inTime(ctx, on.QueryRow(ctx, s.sql.Lookup, ref.Source, ref.Key).Scan(r.fields()...))
+	err := inTime(ctx, on.QueryRow(ctx, text, ref.Source, ref.Key).Scan(r.fields()...))
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = hookonce.ErrNotFound
 	}

@@ -117,7 +117,7 @@ func (s *Store) endAndLook(ctx context.Context, w *work, req hookonce.ClaimReque
 	w.tx = nil
 	var b pgx.Batch
 	b.Queue("rollback")
-	b.Queue(s.sql.Lookup, req.Source, req.Key).Query(func(rows pgx.Rows) error {
+	b.Queue(s.sql.Find, req.Source, req.Key).Query(func(rows pgx.Rows) error {
 		var r record
 		if !rows.Next() {
 			return nil // being made, or purged since: raced

@@ -96,7 +96,7 @@ func (w *work) commit(ctx context.Context) error {
 	w.whole = intact
 	if err == nil && committed && ctx.Err() != nil { // see inTime
 		w.tx = nil
-		return fmt.Errorf("commit: %w: %w", hookonce.ErrUnknownOutcome, context.Cause(ctx))
+		return fmt.Errorf("commit: %w: %w", hookonce.ErrUnknownOutcome, ctx.Err())
 	}
 	switch {
 	case err == nil && committed:
@@ -116,12 +116,12 @@ func (w *work) commit(ctx context.Context) error {
 	return fmt.Errorf("commit: %w: %w", hookonce.ErrUnknownOutcome, err)
 }
 
-// inTime returns the error of what was done under ctx, or else, also of a query that found nothing, why ctx has ended. A pool may have the server cancel what a
-// context that ends was waiting for ([pgconn.CancelRequestContextWatcherHandler]): a commit that waits for a standby then takes
-// effect on the primary alone, and is told to have succeeded.
+// inTime returns the error of what was done under ctx, or else, also of a query that found nothing, that of ctx. A pool may have
+// the server cancel what a context that ends was waiting for ([pgconn.CancelRequestContextWatcherHandler]): a commit that waits
+// for a standby then takes effect on the primary alone, and is told to have succeeded.
 func inTime(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (err == nil || errors.Is(err, pgx.ErrNoRows)) {
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	return err
 }

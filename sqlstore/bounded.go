@@ -56,7 +56,7 @@ func (s *Store) alone(ctx context.Context, claims bool) (*bounded, error) {
 
 // connect takes a connection for b, and imposes its settings.
 func (s *Store) connect(ctx context.Context, b *bounded) (*bounded, error) {
-	conn, err := s.db.Conn(ctx)
+	conn, err := s.alive(ctx, b.wait == setting{} && b.hold == setting{})
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +66,26 @@ func (s *Store) connect(ctx context.Context, b *bounded) (*bounded, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// alive returns a connection of the pool. If asked, and nobody took one for a second, it is one that answers: what was idle for
+// long may have been closed by the server, which lib/pq finds out with the next statement alone.
+func (s *Store) alive(ctx context.Context, ask bool) (*sql.Conn, error) {
+	used := s.used.Swap(new(time.Now()))
+	ask = ask && (used == nil || time.Since(*used) > time.Second)
+	for tries := s.db.Stats().Idle; ; tries-- {
+		conn, err := s.db.Conn(ctx)
+		if err != nil || !ask {
+			return conn, err
+		}
+		if _, err = conn.ExecContext(ctx, "SELECT 1"); err == nil { // a ping may be one of the wrapper's of a driver, which asks nobody
+			return conn, nil
+		}
+		_ = conn.Close()
+		if tries <= 0 || ctx.Err() != nil {
+			return nil, err
+		}
+	}
 }
 
 // set makes the assignments that are not empty, in one statement.

@@ -49,7 +49,8 @@ func (s *Store) claimAlone(ctx context.Context, req hookonce.ClaimRequest) (hook
 //
 // Where commits of Postgres wait for a standby (synchronous_standby_names), a claim that finds work done writes an empty
 // message into the log, so that COMMIT waits until the standby has that work: commit for [hookonce.Duplicate] as well,
-// before anybody is told of it. A rollback waits for nothing.
+// before anybody is told of it. A rollback waits for nothing. When a context ends, lib/pq has the server cancel what it waits
+// for, and is told that a commit succeeded which has not waited: look at the context after it.
 //
 // On MySQL it waits as long as innodb_lock_wait_timeout says, 50 seconds by default, and it may be the
 // victim of a deadlock (error 1213) where claims are made and rolled back at the same time: run the

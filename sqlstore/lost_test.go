@@ -95,6 +95,38 @@ func TestWhatTakesIsSentOnce(t *testing.T) {
 	}
 }
 
+// What the server closed while it was idle is found out before anything is sent over it.
+func TestClaimsPassOverDeadConnections(t *testing.T) {
+	for name, c := range map[string]connection{"pgx": pgxStdlib, "pq": libpq} {
+		t.Run(name, func(t *testing.T) {
+			p := c.places(t)(t)
+			db := c.Open(t, p.DSN, new(testdb.Faults))
+			c.Create(t, db, p)
+			s := sqlstore.New(db, c.Dialect, sqlstore.WithSchema(p.Schema))
+			var idle []*sql.Conn
+			for range 2 { // as many as a pool keeps unless it is told otherwise
+				conn, err := db.Conn(t.Context())
+				must(t, err)
+				idle = append(idle, conn)
+			}
+			for _, conn := range idle {
+				var pid int
+				must(t, conn.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&pid))
+				must(t, conn.Close())
+				killed, err := c.Connector(p.DSN)
+				must(t, err)
+				killer := sql.OpenDB(killed)
+				_, err = killer.ExecContext(t.Context(), "SELECT pg_terminate_backend($1, 60000)", pid)
+				must(t, errors.Join(err, killer.Close()))
+			}
+			claim, err := s.Claim(t.Context(), hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: "late"}, Lease: time.Minute})
+			if err != nil || claim.Verdict != hookonce.Acquired {
+				t.Errorf("%v, %v", claim.Verdict, err)
+			}
+		})
+	}
+}
+
 // bad makes connections that are said to be bad once, after a statement that changes a table.
 type bad struct {
 	testdb.Connector

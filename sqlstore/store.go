@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookonce/hookonce"
@@ -26,6 +27,7 @@ type Store struct {
 	watch   claimsql.PoolWatch
 	// patience is how long a commit may take.
 	patience time.Duration
+	used     atomic.Pointer[time.Time] // when a connection was last taken that a statement is sent over once
 }
 
 var (

@@ -23,7 +23,7 @@ import (
 const (
 	maxBody     = 64 << 10         // of a request
 	readTime    = 10 * time.Second // for one question to the store
-	lookTime    = 3 * time.Second  // for one that comes before a change
+	lookTime    = 6 * time.Second  // for one that comes before a change
 	writeTime   = 20 * time.Second // for one change, however many transactions it takes
 	recordTime  = 5 * time.Second  // for the record of what was done already
 	maxInFlight = 2                // questions at once, so that asking never takes the store's connections from events

@@ -185,8 +185,16 @@ func idle(r journal.Replayed, force bool) error {
 	case len(r.Gone) > 0:
 		return huma.NewError(410, "the body of this event was deleted (see retention.bodies), so it cannot be delivered again; ask its sender to send it again")
 	case len(r.Nowhere) > 0:
-		names := slices.Sorted(maps.Keys(r.Nowhere))
-		return huma.Error409Conflict("no gateway delivers to " + strings.Join(names, ", ") + " any more; name the destination that this is to go to now, with force")
+		text := "no gateway delivers to " + strings.Join(slices.Sorted(maps.Keys(r.Nowhere)), ", ") + " any more; "
+		switch {
+		case r.Open > 0:
+			text += "elsewhere this is pending or being delivered already"
+		case r.Later > 0:
+			text += "elsewhere this was delivered already at the time that the request names, or later"
+		default:
+			text += "name the destination that this is to go to now, with force"
+		}
+		return huma.Error409Conflict(text)
 	case r.Open > 0:
 		return huma.Error409Conflict("this is pending or being delivered already; there is nothing to replay")
 	case r.Later > 0:

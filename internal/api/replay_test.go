@@ -171,12 +171,17 @@ func TestReplayToNobody(t *testing.T) {
 			t.Errorf("many: %v", got)
 		}
 	}
-	both := func(force bool) string {
-		return r.post("/api/v1/events/billing/both/replay", map[string]any{"reason": "x", "force": force}, http.StatusConflict)["detail"].(string)
+	both := func(want string) {
+		t.Helper()
+		again := map[string]any{"reason": "x", "force": true, "done_before": now}
+		got := r.post("/api/v1/events/billing/both/replay", again, http.StatusConflict)["detail"].(string)
+		if !strings.Contains(got, "delivers to old any more; elsewhere this "+want) || strings.Contains(got, "with force") {
+			t.Errorf("it is told as %q, want %s", got, want)
+		}
 	}
-	if text := both(false); !strings.Contains(text, "delivers to old any more") { // it is pending at app
-		t.Errorf("what is dead is told as %q", text)
-	}
+	both("is pending")
+	r.finish(journal.Done, now.Add(time.Second))
+	both("was delivered already")
 	if got := r.post("/api/v1/events/billing/moved/replay", map[string]any{"reason": "x", "force": true, "destination": "audit"}, 200); got["deliveries"] != 1.0 {
 		t.Errorf("to another destination: %v", got)
 	}

@@ -10,9 +10,9 @@ import (
 // Statements are the texts for PostgreSQL. Their parameters are $1 and so on; postgres.sql says what they are.
 type Statements struct {
 	// Claims. Fresh claims a key that was never seen, and Claim one in whatever state. FreshOrFail and ClaimOrFail are the
-	// same for batches, which end where a statement fails.
-	FreshOrFail, ClaimOrFail                                    string
-	Fresh, Claim, Trace, Extend, Complete, Fail, Forget, Lookup string
+	// same for batches, which end where a statement fails. Find is Lookup for who decides anew where there is none.
+	FreshOrFail, ClaimOrFail                                          string
+	Fresh, Claim, Trace, Extend, Complete, Fail, Forget, Lookup, Find string
 	// Responses.
 	CompleteWith, Keep, Response string
 	// Guards.
@@ -43,7 +43,7 @@ func Postgres(prefix, channel string) Statements {
 	s := Statements{
 		FreshOrFail: text("freshOrFail"), ClaimOrFail: text("claimOrFail"),
 		Fresh: text("fresh"), Claim: text("claim"), Trace: text("trace"), Complete: text("change"), Extend: expand("change", names{prefix: prefix}), // which ends nothing
-		Fail: text("fail"), Forget: text("forget"), Lookup: text("lookup"),
+		Fail: text("fail"), Forget: text("forget"), Lookup: text("lookup"), Find: text("find"),
 		CompleteWith: text("completeWith"), Keep: text("keep"), Response: text("response"),
 		Newer: text("newer"), Transition: text("transition"), StateOf: text("stateOf"),
 		Enqueue: text("enqueue"), Take: text("take"), ChangeEffect: text("changeEffect"), Redrive: text("redrive"),

@@ -151,7 +151,10 @@ SELECT {{if .Channel}}pg_notify('{{.Channel}}', $1::text || chr(10) || $2::text)
 UNION ALL
 SELECT false, {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed) AND {{template "replicated"}}
 {{end}}
-{{define "lookup"}}SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND {{template "replicated"}}
+{{define "find"}}SELECT {{columns ""}} FROM {{.}}claims WHERE source = $1::text AND key = $2::text AND {{template "replicated"}}{{end}}
+
+{{/* lookup is find for who is told where there is none. */}}
+{{define "lookup"}}{{template "find" .}}
 UNION ALL
 SELECT {{columns "absent"}} FROM {{template "absent" .}}{{end}}
 

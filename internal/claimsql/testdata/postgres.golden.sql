@@ -140,6 +140,10 @@ UNION ALL
 SELECT false, state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND NOT EXISTS (SELECT 1 FROM changed) AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
 	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
 
+-- Find
+SELECT state, token, lease_until, event_type, digest, first_seen, updated_at, last_error, pinned FROM "hookonce".claims WHERE source = $1::text AND key = $2::text AND CASE WHEN state <> 'processing' AND current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+	THEN pg_logical_emit_message(true, 'hookonce', '') IS NOT NULL ELSE true END
+
 -- Forget
 WITH changed AS (
 	DELETE FROM "hookonce".claims
