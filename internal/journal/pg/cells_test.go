@@ -367,6 +367,20 @@ func TestAFirstMapThatOthersOwnNeedsAnEmptyStore(t *testing.T) {
 	if err := s.RaiseCellMap(t.Context(), journal.CellRaise{Cell: "eu", Maps: cellMaps(1, 2), Fresh: true}); err != nil {
 		t.Errorf("a second map: %v", err)
 	}
+	// Its maps are taken back, as the page says for two of one number: it has its name, and events that nobody would ask it for.
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, text := range []string{"DELETE FROM hookonce.cell_maps", "DELETE FROM hookonce.cell_confirmations", "UPDATE hookonce.cell_fence SET number = 0"} {
+		if _, err := conn.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.RaiseCellMap(t.Context(), journal.CellRaise{Cell: "eu", Maps: cellMaps(1), Fresh: true}); !errors.Is(err, journal.ErrCellEvents) {
+		t.Errorf("a first map after its maps were taken back: %v", err)
+	}
 }
 
 // A first map that others own is refused for good by a store that has events: whoever tries again and again has nobody wait.
