@@ -68,17 +68,19 @@ func (s *Store) connect(ctx context.Context, b *bounded) (*bounded, error) {
 	return b, nil
 }
 
-// alive returns a connection of the pool. If asked, and nobody took one for a second, it is one that answers: what was idle for
-// long may have been closed by the server, which lib/pq finds out with the next statement alone.
+// alive returns a connection of the pool. If asked, and none was asked for a second, it is one that answers: what was idle for
+// long may have been closed by the server, which lib/pq finds out with the next statement alone. After one that did not is none
+// trusted: see [Store.broke].
 func (s *Store) alive(ctx context.Context, ask bool) (*sql.Conn, error) {
-	used := s.used.Swap(new(time.Now()))
-	ask = ask && (used == nil || time.Since(*used) > time.Second)
+	asked := s.asked.Load()
+	ask = ask && (asked == nil || time.Since(*asked) > time.Second)
 	for tries := s.db.Stats().Idle; ; tries-- {
 		conn, err := s.db.Conn(ctx)
 		if err != nil || !ask {
 			return conn, err
 		}
 		if _, err = conn.ExecContext(ctx, "SELECT 1"); err == nil { // a ping may be one of the wrapper's of a driver, which asks nobody
+			s.asked.Store(new(time.Now()))
 			return conn, nil
 		}
 		_ = conn.Close()
@@ -86,6 +88,15 @@ func (s *Store) alive(ctx context.Context, ask bool) (*sql.Conn, error) {
 			return nil, err
 		}
 	}
+}
+
+// broke returns the error of a statement that is sent once. If its connection was dead, which drivers say in different ways, the
+// others of the pool may be.
+func (s *Store) broke(err error) error {
+	if err != nil {
+		s.asked.Store(nil)
+	}
+	return err
 }
 
 // set makes the assignments that are not empty, in one statement.

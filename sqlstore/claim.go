@@ -36,7 +36,7 @@ func (s *Store) claimAlone(ctx context.Context, req hookonce.ClaimRequest) (hook
 	}
 	defer on.end()
 	r, err := s.claim(ctx, on, s.leased(req))
-	return r.claim, err
+	return r.claim, s.broke(err)
 }
 
 // ClaimTx implements [hookonce.TxStore]. On SQLite make it the first statement of tx: after a

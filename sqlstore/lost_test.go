@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,33 +97,68 @@ func TestWhatTakesIsSentOnce(t *testing.T) {
 	}
 }
 
-// What the server closed while it was idle is found out before anything is sent over it.
+// What the server closed while it was idle is found out before anything is sent over it, also by those who come at once; what it
+// closes under steady work costs one claim.
 func TestClaimsPassOverDeadConnections(t *testing.T) {
+	const idle = 4
 	for name, c := range map[string]connection{"pgx": pgxStdlib, "pq": libpq} {
 		t.Run(name, func(t *testing.T) {
 			p := c.places(t)(t)
 			db := c.Open(t, p.DSN, new(testdb.Faults))
+			db.SetMaxIdleConns(idle)
 			c.Create(t, db, p)
+			connector, err := c.Connector(p.DSN)
+			must(t, err)
+			killer := sql.OpenDB(connector)
+			defer killer.Close()
+			// killed leaves connections idle whose sessions have ended.
+			killed := func() {
+				t.Helper()
+				var conns []*sql.Conn
+				var pids []int
+				for range idle {
+					conn, err := db.Conn(t.Context())
+					must(t, err)
+					var pid int
+					must(t, conn.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&pid))
+					conns, pids = append(conns, conn), append(pids, pid)
+				}
+				for i, conn := range conns {
+					must(t, conn.Close())
+					_, err := killer.ExecContext(t.Context(), "SELECT pg_terminate_backend($1, 60000)", pids[i])
+					must(t, err)
+				}
+			}
 			s := sqlstore.New(db, c.Dialect, sqlstore.WithSchema(p.Schema))
-			var idle []*sql.Conn
-			for range 2 { // as many as a pool keeps unless it is told otherwise
-				conn, err := db.Conn(t.Context())
-				must(t, err)
-				idle = append(idle, conn)
+			claim := func(key string) error {
+				c, err := s.Claim(t.Context(), hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: key}, Lease: time.Minute})
+				if err == nil && c.Verdict != hookonce.Acquired {
+					err = fmt.Errorf("%s is %v", key, c.Verdict)
+				}
+				return err
 			}
-			for _, conn := range idle {
-				var pid int
-				must(t, conn.QueryRowContext(t.Context(), "SELECT pg_backend_pid()").Scan(&pid))
-				must(t, conn.Close())
-				killed, err := c.Connector(p.DSN)
-				must(t, err)
-				killer := sql.OpenDB(killed)
-				_, err = killer.ExecContext(t.Context(), "SELECT pg_terminate_backend($1, 60000)", pid)
-				must(t, errors.Join(err, killer.Close()))
+			killed()
+			var at sync.WaitGroup
+			begin := make(chan struct{})
+			for i := range idle {
+				at.Go(func() {
+					<-begin
+					if err := claim(fmt.Sprint("at once ", i)); err != nil {
+						t.Error(err)
+					}
+				})
 			}
-			claim, err := s.Claim(t.Context(), hookonce.ClaimRequest{Ref: hookonce.Ref{Source: "billing", Key: "late"}, Lease: time.Minute})
-			if err != nil || claim.Verdict != hookonce.Acquired {
-				t.Errorf("%v, %v", claim.Verdict, err)
+			close(begin)
+			at.Wait()
+			killed()
+			failed := 0
+			for i := range idle {
+				if claim(fmt.Sprint("one by one ", i)) != nil {
+					failed++
+				}
+			}
+			if failed > 1 {
+				t.Errorf("%d claims failed", failed)
 			}
 		})
 	}

@@ -121,7 +121,7 @@ func (s *Store) take(ctx context.Context, seen due, lease time.Duration) ([]hook
 	slices.SortFunc(taken, func(a, b hookonce.QueuedEffect) int {
 		return cmp.Compare(slices.Index(seen.ids, a.ID), slices.Index(seen.ids, b.ID))
 	})
-	return taken, err
+	return taken, s.broke(err)
 }
 
 // CompleteEffect implements [hookonce.EffectQueue].

@@ -27,7 +27,7 @@ type Store struct {
 	watch   claimsql.PoolWatch
 	// patience is how long a commit may take.
 	patience time.Duration
-	used     atomic.Pointer[time.Time] // when a connection was last taken that a statement is sent over once
+	asked    atomic.Pointer[time.Time] // when a connection last answered: see alive
 }
 
 var (

@@ -181,6 +181,12 @@ func TestWhatIsOnRecordIsInThePartOfItsOwner(t *testing.T) {
 	if err != nil || p.Here() != theirs-len(a.keys) || len(p.Elsewhere()) != 1 || !p.Elsewhere()[0].Known || p.Elsewhere()[0].Events() != len(a.keys) {
 		t.Errorf("b, which is handed its part: %+v, %v", p, err)
 	}
+	for i := range done { // of b nothing is left
+		done[i] = done[i] || events[i].Key != "" && maps.Newest().Owner("s", events[i].Key, "") == "b"
+	}
+	if p, err := all["a"].Place(t.Context(), "s", d, nil, done); err != nil || p.Here() != own || len(p.Elsewhere()) != 0 {
+		t.Errorf("where all that another cell owns is on record: %+v, %v", p, err)
+	}
 }
 
 // What is coalesced is on record under another key than its own: it is asked for under that one, and two cells name it by that one.

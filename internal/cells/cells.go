@@ -43,6 +43,15 @@ var (
 	ErrHasEvents = errors.New("cells: the store has events already, which a first map would take for new elsewhere, because another cell has the weight; begin with cells_map: 1 and weight: 0 for every other cell, and raise it when that runs")
 )
 
+// takenBackError is [ErrHasEvents] of a store that had maps: to begin with its own would be a second first map.
+type takenBackError struct{}
+
+func (takenBackError) Error() string {
+	return "cells: this cell's maps were taken back, and it has events that no other cell would ask it for; see two first maps among the known faults in docs/cells.md"
+}
+
+func (takenBackError) Is(target error) bool { return target == ErrHasEvents }
+
 // RefusedError is [ErrRefused] with the reason that the other cell gives.
 type RefusedError struct{ Cell, Reason string }
 
@@ -257,6 +266,9 @@ func (c *Cells) raise(ctx context.Context, maps []journal.CellMap, first []Cell)
 	switch {
 	case errors.Is(err, journal.ErrCellEvents):
 		err = ErrHasEvents
+		if name, failed := c.opt.Store.CellName(ctx); failed == nil && name != "" {
+			err = takenBackError{}
+		}
 	case errors.Is(err, journal.ErrOtherCellMap):
 		c.metrics.conflicts.Inc()
 		err = errors.Join(fmt.Errorf("%w: %w", ErrConflict, err), c.Refresh(ctx))

@@ -23,7 +23,10 @@ type keeper struct {
 	refuse error // what raising ends with
 	away   error // what reading ends with
 	events bool  // there are some
+	name   string
 }
+
+func (k *keeper) CellName(context.Context) (string, error) { return k.name, nil }
 
 func (k *keeper) CellRecord(context.Context) (journal.CellRecord, error) { return k.record, k.away }
 
@@ -97,6 +100,11 @@ func TestWhoMayJoin(t *testing.T) {
 		err := cell.learn(t.Context(), "x", &tidings{"x", theirs.contents()})
 		if !errors.Is(err, c.want) || (len(k.record.Maps) == 2) != (c.want == ErrMaps) {
 			t.Errorf("%s: %v, and %d maps are stored", name, err, len(k.record.Maps))
+		}
+		if k.name = c.self; c.want == ErrHasEvents { // whose maps were taken back
+			if err := cell.learn(t.Context(), "x", &tidings{"x", theirs.contents()}); !errors.Is(err, c.want) || strings.Contains(err.Error(), "begin with") {
+				t.Errorf("%s, once more: %v", name, err)
+			}
 		}
 	}
 }

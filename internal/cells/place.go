@@ -300,7 +300,7 @@ func (t *placing) settle(ctx context.Context) error {
 			}
 		}
 	}
-	t.other = slices.DeleteFunc(t.other, func(p *Part) bool { return len(p.keys) == 0 })
+	t.other = slices.DeleteFunc(t.other, func(p *Part) bool { return len(p.keys) == p.known }) // nothing in it is news
 	return nil
 }
 
