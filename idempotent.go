@@ -43,7 +43,8 @@ import (
 //   - the first request: what handle wrote, after the commit;
 //   - a copy: the same status, header and body, with Idempotency-Replayed: true. Set-Cookie and what
 //     belongs to the connection (Connection, Upgrade and others) are not repeated, and never stored;
-//   - 409 with Retry-After while the first is under way (see [WithWait]), and 422 for another request under
+//   - 409 with Retry-After while the first is under way (see [WithWait]), with [IdempotentLease] also where handle
+//     answers a later attempt with 409, which may be about one that is still at work; and 422 for another request under
 //     the same key;
 //   - 400 when the key is missing (see [WithOptionalKey]) or malformed, 403 when the scope is not known, 405
 //     for methods without an effect, 413, 400 and 408 for a body that is too large, ends early or is too slow;

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,4 +122,32 @@ func TestAConnectionThatWentSilentIsLeft(t *testing.T) {
 		}
 	}
 	t.Errorf("no post arrives any more: %v", err)
+}
+
+// shared is a transport of the program's, over which net/http would send the request again and again.
+type shared struct{ left int }
+
+func (s *shared) CloseIdleConnections() { s.left++ }
+
+func (s *shared) RoundTrip(r *http.Request) (*http.Response, error) {
+	for {
+		if err := context.Cause(r.Context()); err != nil {
+			return nil, err
+		}
+		near, far := net.Pipe()
+		_ = far.Close()
+		httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: near, Reused: true})
+	}
+}
+
+// The connections of a client that is the program's are left alone: others may wait for answers over them.
+func TestConnectionsOfTheProgramAreLeftAlone(t *testing.T) {
+	s := new(shared)
+	p, err := newPost(&http.Client{Transport: s}, "http://127.0.0.1/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.carryOut(t.Context(), hookonce.QueuedEffect{Effect: hookonce.Effect{Ref: hookonce.Ref{Source: "billing", Key: "evt_1"}, Name: "mail"}, ID: 1, Token: 1}); err == nil || s.left != 0 {
+		t.Errorf("%v, and its connections were closed %d times", err, s.left)
+	}
 }

@@ -11,7 +11,7 @@ import (
 // bounded is where the store claims, and where the transaction of a handler runs.
 type bounded struct {
 	session
-	conn *sql.Conn // nil: nothing is set, and any connection will do, also for the second time
+	conn *sql.Conn // nil: any connection of the pool will do
 	wait setting   // so that statements wait for locks no longer than the store's bounded wait; until lifted
 	hold setting   // for as long as the handler's transaction runs
 	veto *veto     // of commits that are not the store's; nil: none, or not yet

@@ -45,10 +45,10 @@ const (
 
 // Part are those events of a request that one cell accepts.
 type Part struct {
-	Cell  string
-	Known bool // they are on record there
-	keys  []string
-	known int
+	Cell    string
+	Known   bool // they are on record there
+	keys    []string
+	settled int
 }
 
 // Events is how many there are.
@@ -56,7 +56,7 @@ func (p *Part) Events() int { return len(p.keys) }
 
 // Settled is how many of them are on record here already, as those who placed the request said: the part's cell finds them, and
 // they are no news.
-func (p *Part) Settled() int { return p.known }
+func (p *Part) Settled() int { return p.settled }
 
 // add adds the i-th of the keys. A part with one key has it where it stands.
 func (p *Part) add(keys []string, i int) {
@@ -296,11 +296,11 @@ func (t *placing) settle(ctx context.Context) error {
 		if w >= elsewhere {
 			part := t.other[w-elsewhere]
 			if part.add(t.keys, i); i < len(t.done) && t.done[i] {
-				part.known++
+				part.settled++
 			}
 		}
 	}
-	t.other = slices.DeleteFunc(t.other, func(p *Part) bool { return len(p.keys) == p.known }) // nothing in it is news
+	t.other = slices.DeleteFunc(t.other, func(p *Part) bool { return len(p.keys) == p.settled }) // nothing in it is news
 	return nil
 }
 

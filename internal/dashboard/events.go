@@ -233,7 +233,7 @@ func (d *dashboard) events(r *http.Request) (*page, error) {
 		next.Set("cursor", v.Cursor)
 		v.Next = "/events?" + next.Encode()
 	}
-	v.Sources, v.Destinations = d.names(ctx)
+	v.Sources, v.Destinations = namesOf(d.sourceList(ctx))
 	again := 10
 	if v.Further || v.Filter["field"] != "" { // reads bodies
 		again = 0
@@ -241,14 +241,18 @@ func (d *dashboard) events(r *http.Request) (*page, error) {
 	return &page{Title: "Events", Place: "/events", Again: again, Data: v, Commands: []command{{"List these", "hookonce events list" + v.Filter.Flags()}}}, nil
 }
 
-// names returns those of sources and destinations, as far as they can be told.
-func (d *dashboard) names(ctx context.Context) (sources, destinations []string) {
-	var s api.SourceList
-	if d.get(ctx, "/sources", nil, &s) == nil {
-		for _, source := range s.Sources {
-			sources = append(sources, source.Name)
-			destinations = append(destinations, source.Destinations...)
-		}
+// sourceList returns those that are configured, as far as they can be told.
+func (d *dashboard) sourceList(ctx context.Context) []api.Source {
+	var all api.SourceList
+	_ = d.get(ctx, "/sources", nil, &all)
+	return all.Sources
+}
+
+// namesOf returns those of sources and of their destinations.
+func namesOf(all []api.Source) (sources, destinations []string) {
+	for _, source := range all {
+		sources = append(sources, source.Name)
+		destinations = append(destinations, source.Destinations...)
 	}
 	slices.Sort(sources)
 	slices.Sort(destinations)
@@ -285,7 +289,7 @@ func (d *dashboard) find(r *http.Request) (*page, error) {
 	case len(v.Events) == 1:
 		return &page{To: "/events/" + v.Events[0].ID}, nil
 	}
-	v.Sources, v.Destinations = d.names(ctx)
+	v.Sources, v.Destinations = namesOf(d.sourceList(ctx))
 	return &page{Title: "Events", Place: "/events", Again: 10, Data: v, Commands: []command{{"Show the newest", "hookonce events show " + v.Events[0].ID}}}, nil
 }
 
@@ -372,11 +376,12 @@ func (d *dashboard) event(r *http.Request) (*page, error) {
 	if err := d.get(r.Context(), path, nil, &v.Detail); err != nil {
 		return nil, err
 	}
-	_, v.Destinations = d.names(r.Context())
+	sources := d.sourceList(r.Context())
+	_, v.Destinations = namesOf(sources)
 	v.Destinations = slices.DeleteFunc(v.Destinations, func(name string) bool {
 		return slices.ContainsFunc(v.Deliveries, func(d api.Delivery) bool { return d.Destination == name })
 	})
-	from := d.sourceOf(r.Context(), v.Source)
+	from := sourceOf(sources, v.Source)
 	v.Timeline, v.Copies = timeline(&v.Detail, from), whenCopiesCame(&v.Detail, from)
 	return &page{Title: "Event " + v.ID, Place: "/events", Again: 10, Data: v, Commands: []command{
 		{"Show it", "hookonce events show " + v.ID},
@@ -397,16 +402,12 @@ func (v eventView) Seen() string {
 }
 
 // sourceOf returns a source as it is configured; nil if it is not any more.
-func (d *dashboard) sourceOf(ctx context.Context, name string) *api.Source {
-	var all api.SourceList
-	if d.get(ctx, "/sources", nil, &all) != nil {
-		return nil
-	}
-	i := slices.IndexFunc(all.Sources, func(s api.Source) bool { return s.Name == name })
+func sourceOf(all []api.Source, name string) *api.Source {
+	i := slices.IndexFunc(all, func(s api.Source) bool { return s.Name == name })
 	if i < 0 {
 		return nil
 	}
-	return &all.Sources[i]
+	return &all[i]
 }
 
 // timeline puts what is known of an event in the order in which it happened. from is its source; nil: that is not known.

@@ -44,7 +44,7 @@ func (d *dashboard) tail(r *http.Request) (*page, error) {
 		query.Set("since", now.Add(-tailOverlap).UTC().Format(time.RFC3339))
 		v.Stream = "/tail/stream?" + query.Encode()
 	}
-	v.Sources, _ = d.names(r.Context())
+	v.Sources, _ = namesOf(d.sourceList(r.Context()))
 	return &page{Title: "Tail", Place: "/tail", Data: v, Commands: []command{{"Follow these", "hookonce tail" + v.Filter.Flags()}}}, nil
 }
 

@@ -86,3 +86,16 @@ func TestAnotherCellIsAnsweredInTime(t *testing.T) {
 		t.Errorf("where it came it takes %s", got)
 	}
 }
+
+// What is found on record is taken off what another cell counts: copies first, and what differs from its first only then.
+func TestWithoutWhatIsOnRecord(t *testing.T) {
+	for found, want := range map[int]statusCounts{
+		0: {accepted: 1, duplicates: 2, conflicts: 1}, 1: {accepted: 1, duplicates: 1, conflicts: 1},
+		3: {accepted: 1}, 9: {accepted: 1},
+	} {
+		counts := statusCounts{accepted: 1, duplicates: 2, conflicts: 1}
+		if counts.without(found); counts != want {
+			t.Errorf("without %d: %+v, want %+v", found, counts, want)
+		}
+	}
+}
