@@ -68,9 +68,7 @@ func (g *Gateway) prepareReconcile(ctx context.Context) {
 	o := schedule.Options{
 		Store: g.store, Ledger: onRecord{g.known}, Sources: g.reconciled, Transport: senders{g},
 		Found: g.foundMissing, Skipped: g.skipped, Now: g.opt.Now, Logger: g.opt.strange, Registerer: g.opt.Registry,
-	}
-	if g.cells.Cells != nil {
-		o.Missing = g.store.Missing
+		Cells: g.cells.Cells != nil,
 	}
 	g.reconciling.schedule = schedule.New(o)
 	g.reconciling.schedule.Observe(ctx)

@@ -78,6 +78,10 @@ func (m *Missing) fail(ctx context.Context, err error) error {
 // redeliver has the sender send the event's entry again: each entry at most once a run, however many events it has.
 func (r *run) redeliver(ctx context.Context, p *pending) error {
 	m := &p.missing
+	if m.Key != "" && r.opts.GivenUp != nil && r.opts.GivenUp(*m) {
+		m.Outcome, m.Why = Failed, whyGivenUp
+		return nil
+	}
 	if p.again == "" {
 		return m.fail(ctx, errors.New("the sender does not send this entry again"))
 	}
@@ -92,6 +96,9 @@ func (r *run) redeliver(ctx context.Context, p *pending) error {
 	m.Outcome = Redelivered
 	return nil
 }
+
+// whyGivenUp is why nobody is asked any more.
+const whyGivenUp = "the sender was asked to send it again for so long, and it never came"
 
 // redeliver asks for one entry to be sent again.
 func (c *client) redeliver(ctx context.Context, id string) error {

@@ -82,6 +82,10 @@ type Options struct {
 	Asked func(Missing) bool
 	// Redeliver has missing events sent again by the sender.
 	Redeliver bool
+	// GivenUp reports whether the sender was asked so often for an event that has a key that it is not asked again: the event has
+	// [Failed]. A list of deliveries shows each that the sender makes as a new entry, so that its age alone ends nothing. Nil: no
+	// event is.
+	GivenUp func(Missing) bool
 	// Ingest stores a missing event as one that was listed, and reports whether it did: false if its key is on record by now.
 	// Its body, header and facts are the provider's own; Source is set, and there is no digest. Nil: nothing is stored. What
 	// cannot be redelivered is not stored instead: exactly one of Redeliver and Ingest may be set.

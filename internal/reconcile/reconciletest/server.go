@@ -60,6 +60,9 @@ type Server struct {
 	Before func(n int)
 	// Clock is what answers say in Date. Nil: they do not.
 	Clock func() time.Time
+	// Resend is called when the server is asked to send an entry again, with the entry and how often it was asked for any. It may
+	// change the entries with [Server.Add].
+	Resend func(e Entry, n int)
 	// Intercept may answer any request itself. It reports whether it did.
 	Intercept func(w http.ResponseWriter, r *http.Request) bool
 
@@ -160,8 +163,17 @@ func (s *Server) resend(w http.ResponseWriter, escaped string) {
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.resent = append(s.resent, id)
+	n := len(s.resent)
+	i := slices.IndexFunc(s.entries, func(e Entry) bool { return e.ID == id })
+	var e Entry
+	if i >= 0 {
+		e = s.entries[i]
+	}
+	s.mu.Unlock()
+	if s.Resend != nil {
+		s.Resend(e, n)
+	}
 	w.WriteHeader(http.StatusAccepted)
 }
 

@@ -30,10 +30,24 @@ func (n *News) any() bool { return n.Missing+n.Recovered()+n.Failed > 0 }
 // told has what was done last about each event that was told and may be found again.
 type told map[string]tried
 
-// tried is what was done last about an event, and since when that is tried: by the process's own clock, which nobody sets.
+// tried is what was done last about an event, when that was, since when it is tried, and when the sender was first asked for it; zero: it
+// was not. All of it goes by the process's own clock, which nobody sets.
 type tried struct {
-	outcome reconcile.Outcome
-	since   time.Time
+	outcome          reconcile.Outcome
+	at, since, asked time.Time
+}
+
+// next is what an outcome makes of it.
+func (t tried) next(o reconcile.Outcome) tried {
+	now := time.Now()
+	if !isOpen(t.outcome) {
+		t.since = now
+	}
+	if o == reconcile.Redelivered && t.asked.IsZero() {
+		t.asked = now
+	}
+	t.outcome, t.at = o, now
+	return t
 }
 
 // isOpen reports whether an event of which that was done is looked at again, because it is not on record yet.
@@ -50,6 +64,36 @@ func (s *Schedule) asked(source string) func(reconcile.Missing) bool {
 	defer s.mu.Unlock()
 	before := s.told[source] // replaced after each run, and never changed
 	return func(m reconcile.Missing) bool { return before[idOf(&m)].outcome == reconcile.Redelivered }
+}
+
+// givenUp returns what tells for which events of a source the sender was asked for [insist], by this process, or for [oldest] by
+// processes that never live for so long. It goes by the first time that the sender took the request, whatever the list says: some
+// show what was sent again as made then, so that it never grows old, and would be asked for without end. Whoever asks the sender for
+// nothing gets nil.
+func (s *Schedule) givenUp(ctx context.Context, src *Source) func(reconcile.Missing) bool {
+	if !src.Redeliver {
+		return nil
+	}
+	now := s.opt.Now()
+	ask, cancel := context.WithTimeout(journal.Deciding(ctx), askTime)
+	defer cancel()
+	all, err := s.missing(ask, src.Name, now)
+	if err != nil { // they are asked for once more
+		s.opt.Logger.Debug("reconcile: it could not be read since when a sender is asked for what is missing", "source", src.Name, "error", err)
+	}
+	long := map[string]bool{}
+	for i := range all {
+		if m := &all[i]; !m.Asked.IsZero() && m.Asked.Before(now.Add(-oldest)) {
+			long[m.Key] = true
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.told[src.Name] // replaced after each run, and never changed
+	return func(m reconcile.Missing) bool {
+		asked := before[idOf(&m)].asked
+		return long[m.Key] || !asked.IsZero() && time.Since(asked) >= insist
+	}
 }
 
 // idOf tells an event from all others of its source.
@@ -116,10 +160,7 @@ func (s *Schedule) news(src *Source, mark journal.Mark, r *reconcile.Report, err
 		}
 		id := idOf(m)
 		was, again := before[id]
-		now[id] = tried{m.Outcome, time.Now()}
-		if isOpen(was.outcome) {
-			now[id] = tried{m.Outcome, was.since}
-		}
+		now[id] = was.next(m.Outcome)
 		past := !m.Time.IsZero() && m.Time.Before(through)
 		if !again && (!past || m.Outcome == reconcile.Stored) { // else whoever moved the mark told of it
 			found.Missing++
@@ -138,7 +179,7 @@ func (s *Schedule) news(src *Source, mark journal.Mark, r *reconcile.Report, err
 		}
 	}
 	if openUnnamed(r) > 0 {
-		now[unnamed] = tried{reconcile.Failed, time.Now()}
+		now[unnamed] = tried{}.next(reconcile.Failed)
 		if was, again := before[unnamed]; again {
 			now[unnamed] = was
 		}
@@ -153,6 +194,12 @@ func (s *Schedule) news(src *Source, mark journal.Mark, r *reconcile.Report, err
 			if _, is := now[id]; !is {
 				now[id] = was
 			}
+		}
+	}
+	// What the sender was asked for is not listed while its new entry is too young to be missing.
+	for id, was := range before {
+		if _, is := now[id]; !is && !was.asked.IsZero() && time.Since(was.at) < src.Lag+src.Every && len(now) <= reconcile.MaxMissing {
+			now[id] = was
 		}
 	}
 	if found.undated = r.Undated > s.undated[src.Name]; found.undated || err == nil {

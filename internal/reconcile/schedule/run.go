@@ -91,7 +91,7 @@ func (s *Schedule) run(ctx context.Context, src Source, mark journal.Mark, since
 	report, err := reconcile.Run(run, reconcile.Options{
 		Source: src.Name, Provider: src.Provider, With: src.With, Token: src.Token, Types: src.Types,
 		Ledger: s.opt.Ledger, Since: since, Remembered: src.Remembered, Lag: cmp.Or(src.Lag, -1), Refused: src.Refused, Hold: src.Hold, OnlyDated: true,
-		Asked: s.asked(src.Name), Redeliver: src.Redeliver, Ingest: src.Ingest, Now: s.opt.Now, Transport: s.opt.Transport, Log: s.opt.Logger,
+		Asked: s.asked(src.Name), GivenUp: s.givenUp(ctx, &src), Redeliver: src.Redeliver, Ingest: src.Ingest, Now: s.opt.Now, Transport: s.opt.Transport, Log: s.opt.Logger,
 	})
 	lost := context.Cause(run)
 	stop(nil)
@@ -226,13 +226,12 @@ func (s *Schedule) record(ctx context.Context, src *Source, mark journal.Mark, f
 // close finds what was missing and is on record by now where the store does not see it. What nobody can be asked for stands until
 // the next run.
 func (s *Schedule) close(ctx context.Context, source string, f *journal.Finding) {
-	if s.opt.Missing == nil {
+	if !s.opt.Cells {
 		return
 	}
 	ctx, cancel := context.WithTimeout(journal.Deciding(ctx), askTime)
 	defer cancel()
-	// What the sender was asked for a moment ago stands too, as of later.
-	all, err := s.opt.Missing(ctx, journal.MissingQuery{Source: source, Now: f.At.Add(journal.AskedGrace), Limit: journal.MaxMissing})
+	all, err := s.missing(ctx, source, f.At)
 	if err != nil {
 		s.opt.Logger.Warn("reconcile: it could not be read what is missing at a source, so that what another cell has of it is not closed", "source", source, "error", err)
 		return
@@ -253,6 +252,11 @@ func (s *Schedule) close(ctx context.Context, source string, f *journal.Finding)
 	}
 	f.Over = slices.Sorted(maps.Keys(known))
 	f.Missing = slices.DeleteFunc(f.Missing, func(m journal.MissingEvent) bool { _, over := known[m.Key]; return over })
+}
+
+// missing returns what stands of a source as missing. What the sender was asked for a moment ago is part of it.
+func (s *Schedule) missing(ctx context.Context, source string, now time.Time) ([]journal.MissingEvent, error) {
+	return s.opt.Store.Missing(ctx, journal.MissingQuery{Source: source, Now: now.Add(journal.AskedGrace), Limit: journal.MaxMissing})
 }
 
 // finding is what is missing after a run: what it could store is on record, and nobody can say more of an event without a key that

@@ -94,6 +94,8 @@ type Marks interface {
 	AdvanceMark(ctx context.Context, source string, token int64, a journal.MarkAdvance) (held bool, err error)
 	ReleaseMark(ctx context.Context, source string, token int64, r journal.MarkResult) (held bool, err error)
 	Marks(ctx context.Context) ([]journal.Mark, error)
+	// Missing is that of [journal.MissingKeeper].
+	Missing(ctx context.Context, q journal.MissingQuery) ([]journal.MissingEvent, error)
 }
 
 // Options are those of a [Schedule]. Store, Ledger, Sources, Now and Logger are required.
@@ -102,9 +104,9 @@ type Options struct {
 	Ledger reconcile.Ledger
 	// Sources returns those that are to be compared now. It is asked every second.
 	Sources func() []Source
-	// Missing returns what stands of a source as missing, for a store that does not see all that is over, because the ledger knows
-	// of other cells too: each run asks the ledger for it again. Nil: the store sees it.
-	Missing func(ctx context.Context, q journal.MissingQuery) ([]journal.MissingEvent, error)
+	// Cells says that the ledger knows of other cells too, so that the store does not see of all that is missing whether it is
+	// over: each run asks the ledger for it again.
+	Cells bool
 	// Found is told of a run that found, recovered or could not recover something. Nil: nobody is.
 	Found func(ctx context.Context, source string, n News)
 	// Skipped puts on record that of a source nothing is compared that was made between two times, and why. What it could not put on

@@ -99,7 +99,7 @@ func (w *world) start() *gateway {
 func (w *world) startWith(source func() Source) *gateway {
 	g := &gateway{metrics: prometheus.NewRegistry()}
 	o := Options{
-		Store: w.store, Ledger: w, Transport: w.server, Now: w.now, Registerer: g.metrics, Logger: slog.New(slog.NewTextHandler(w, nil)),
+		Store: w.store, Ledger: w, Transport: w.server, Now: w.now, Registerer: g.metrics, Cells: w.cells, Logger: slog.New(slog.NewTextHandler(w, nil)),
 		Sources: func() []Source { return []Source{source()} },
 		Skipped: func(_ context.Context, source string, from, until time.Time, why Why) error {
 			w.mu.Lock()
@@ -117,9 +117,6 @@ func (w *world) startWith(source func() Source) *gateway {
 			}
 			w.found = append(w.found, n)
 		},
-	}
-	if w.cells {
-		o.Missing = w.store.Missing
 	}
 	g.Schedule = New(o)
 	ctx, cancel := context.WithCancel(w.Context())
@@ -441,6 +438,69 @@ func TestRedeliveredUntilItComes(t *testing.T) {
 			t.Errorf("it was asked for again after it had come")
 		}
 		w.counts("1 1 0", g)
+	})
+}
+
+// A list of deliveries shows what was sent again as a new entry of then. So an event that never comes, because it is refused, is no
+// older than the last request for it: it is asked for until a day is over all the same, and told of once.
+func TestRedeliveriesThatAreRefused(t *testing.T) {
+	for _, period := range []time.Duration{5 * time.Minute, every} {
+		t.Run(period.String(), func(t *testing.T) {
+			bubble(t, func(w *world) {
+				s := w.server.Spec(reconciletest.Origin)
+				s.Reconcile.List.Deliveries = true
+				p, err := spec.New(s, spec.Settings{Secrets: spec.Secrets(reconciletest.Secret)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.server.Resend = func(e reconciletest.Entry, n int) {
+					w.server.Add(reconciletest.Entry{ID: fmt.Sprint("again_", n), Key: e.Key, At: time.Now().Truncate(time.Second)})
+				}
+				w.change(func(s *Source) { s.Provider, s.Redeliver, s.Every = p, true, period })
+				g := w.begun()
+				w.server.Add(reconciletest.Entry{ID: "first", Key: "evt_1", At: time.Now().Truncate(time.Second)})
+				w.pass(insist + time.Hour)
+				asked := len(w.server.Resent())
+				if asked < 20 {
+					t.Errorf("it was asked for %d times", asked)
+				}
+				w.pass(insist)
+				if n := len(w.server.Resent()); n != asked {
+					t.Errorf("it was asked for %d times, and %d of them after a day", n, n-asked)
+				}
+				w.counts("1 1 1", g)
+				w.says(1, "an event never arrived")
+				if through := w.mark().Through; time.Since(through) > lag+period {
+					t.Errorf("the mark stands at %v, and it is %v", through, time.Now())
+				}
+				w.missing(0, "evt_1the sender was asked to send it again for so long, and it never came")
+			})
+		})
+	}
+}
+
+// So it is where no process lives for a day: what is on record says since when the sender is asked.
+func TestRedeliveriesOfManyProcesses(t *testing.T) {
+	bubble(t, func(w *world) {
+		w.server.Resend = func(e reconciletest.Entry, n int) {
+			w.server.Add(reconciletest.Entry{ID: fmt.Sprint("again_", n), Key: e.Key, At: time.Now().Truncate(time.Second)})
+		}
+		w.change(func(s *Source) { s.Redeliver = true })
+		g := w.begun()
+		w.server.Add(reconciletest.Entry{ID: "first", Key: "evt_1", At: time.Now().Truncate(time.Second)})
+		restarted := func(n int) {
+			for range n {
+				w.pass(20 * time.Hour)
+				g.stop()
+				g = w.start()
+			}
+		}
+		restarted(9) // a week and a half-day
+		asked := len(w.server.Resent())
+		restarted(3)
+		if n := len(w.server.Resent()); n != asked {
+			t.Errorf("it was asked for %d times, and %d of them after a week", n, n-asked)
+		}
 	})
 }
 
@@ -958,8 +1018,8 @@ func TestSettled(t *testing.T) {
 	}
 	old := failed(ago(90 * time.Minute))
 	old.Key = "evt_old"
-	dayAgo := tried{reconcile.Failed, time.Now().Add(-insist)}
-	news := News{tried: told{"evt_old": dayAgo, "evt_new": {reconcile.Failed, time.Now().Add(-insist + time.Hour)}}}
+	dayAgo := tried{outcome: reconcile.Failed, since: time.Now().Add(-insist)}
+	news := News{tried: told{"evt_old": dayAgo, "evt_new": {outcome: reconcile.Failed, since: time.Now().Add(-insist + time.Hour)}}}
 	for name, c := range map[string]struct {
 		report reconcile.Report
 		want   time.Duration // ago

@@ -70,7 +70,25 @@ func (b bench) try(ctx context.Context, m mutant, k test) (seen string, err erro
 	case !errors.As(err, &failed):
 		return "", err
 	}
-	return complaint(out), nil
+	if seen = complaint(out); failed.ExitCode() < 0 || strings.Contains(seen, timedOut) {
+		err = b.inTime(ctx, k)
+	}
+	return seen, err
+}
+
+// timedOut is what a test program says that took longer than it may.
+const timedOut = "panic: test timed out"
+
+// inTime makes sure that a test which took too long with a fault does not without it: on a machine that is slow just now any would.
+func (b bench) inTime(ctx context.Context, k test) error {
+	program, err := b.compile(ctx, k.Package, "")
+	if err != nil {
+		return err
+	}
+	if out, err := b.test(ctx, program, k, ""); err != nil {
+		return fmt.Errorf("it takes too long without any fault, too: %w\n%s", err, tail(out))
+	}
+	return nil
 }
 
 // tidy removes what random tests leave to be tried first the next time: with the fault gone it says nothing.

@@ -23,7 +23,7 @@ func main() {
 func run() int {
 	only := flag.String("only", "", "`pattern` of the names, the laws or the files of faults; all if it is empty")
 	list := flag.Bool("list", false, "show the faults and plant none")
-	limit := flag.Duration("limit", 2*time.Minute, "longest time for the tests of one fault in one package; one that hangs until then has failed")
+	limit := flag.Duration("limit", 2*time.Minute, "longest time for the tests of one fault in one package; one that hangs until then has failed, unless it also does without the fault")
 	flag.Parse()
 	chosen, err := choose(*only)
 	if err != nil {

@@ -30,7 +30,8 @@ type Question struct {
 	Only string
 	// Lost says where to look for events without a row: [Claims], [Events], or nowhere if it is empty.
 	Lost string
-	// Schema is the Postgres schema of hookonce's own tables. Empty: the usual one.
+	// Schema is the Postgres schema of hookonce's own tables, or their prefix in an application's SQLite file. Empty: the usual
+	// one.
 	Schema string
 	// Limit is how many offenders, and how many lost events, are listed. All are counted.
 	Limit int

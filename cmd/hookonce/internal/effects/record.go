@@ -16,10 +16,10 @@ import (
 // Record stores a report beside hookonce's own tables, where the dashboards and alerts find it. It has a connection of its own:
 // that of the question can only read. What it needs are the tables, at their version, and the right to write into one.
 func Record(ctx context.Context, store config.Store, q Question, r *Report, now time.Time) error {
-	driver, dsn, dialect, schema := "pgx", store.Single(), ddl.Postgres, q.Schema
+	driver, dsn, dialect := "pgx", store.Single(), ddl.Postgres
 	if store.Driver == config.SQLite {
 		driver, dsn = "sqlite", "file:"+url.PathEscape(store.DSN)+"?mode=rw&_pragma=busy_timeout(5000)"
-		dialect, schema = ddl.SQLite, ""
+		dialect = ddl.SQLite
 	}
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
@@ -28,10 +28,10 @@ func Record(ctx context.Context, store config.Store, q Question, r *Report, now 
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	if err := ddl.Check(ctx, db, dialect, schema); err != nil {
+	if err := ddl.Check(ctx, db, dialect, q.Schema); err != nil {
 		return err
 	}
-	tables, err := inspect.New(db, dialect, schema, time.Now)
+	tables, err := inspect.New(db, dialect, q.Schema, time.Now)
 	if err != nil {
 		return err
 	}

@@ -77,5 +77,46 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// An application's file may hold its tables under another name, beside those of another program.
+func TestNamedTablesOfAFile(t *testing.T) {
+	ctx := t.Context()
+	path, db := application(t)
+	if _, err := db.Exec("INSERT INTO payments VALUES ('evt_1'), ('evt_1')"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "shop"} {
+		if _, err := schema.Migrate(ctx, db, schema.SQLite, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const claim = "INSERT INTO %s_claims (source, key, state, token, first_seen, updated_at) VALUES ('stripe', '%s', 'done', 1, 1, 1)"
+	for _, text := range []string{fmt.Sprintf(claim, "shop", "evt_2"), fmt.Sprintf(claim, ddl.DefaultName, "evt_of_another_program")} {
+		if _, err := db.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := config.Store{Driver: config.SQLite, DSN: path}
+	q := Question{Table: "payments", Event: "event_id", Only: "stripe", Lost: Claims, Schema: "shop", Limit: 10, Timeout: time.Minute}
+	r, err := Ask(ctx, store, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Doubled != 1 || r.Lost == nil || r.Lost.Fault != "" || len(r.Lost.Events) != 1 || r.Lost.Events[0].Event != "evt_2" {
+		t.Errorf("found %+v, lost %+v", r, r.Lost)
+	}
+	if err := Record(ctx, store, q, r, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"": 0, "shop": 1} {
+		tables, err := inspect.New(db, ddl.SQLite, name, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err := tables.Reconciliations(ctx, 10); err != nil || len(all) != want {
+			t.Errorf("under the name %q are %d on record, and not %d; %v", name, len(all), want, err)
+		}
+	}
+}
+
 // doubledEvents is how many events are doubled: more than are named.
 const doubledEvents = 120
