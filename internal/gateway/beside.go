@@ -202,7 +202,13 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, store recor
 		opts.Ingest = ingest
 	}
 	if !c.Really {
-		gaps := sync.OnceValues(func() ([]gap, error) { return observedSince(ctx, store, s.Name, c.Since) })
+		gaps := sync.OnceValues(func() ([]gap, error) {
+			past, err := observedSince(ctx, store, s.Name, c.Since)
+			if edge := o.Now().Add(-p.cfg.RetentionAudits); p.cfg.RetentionAudits > 0 && c.Since.Before(edge) {
+				past = append(past, gap{from: c.Since, until: edge, why: unaudited})
+			}
+			return past, err
+		})
 		opts.Hold = func(ctx context.Context, missing []reconcile.Missing) (map[string]string, error) {
 			found, err := p.underOthers(ctx, store, known, s.Name, missing)
 			past, failed := gaps()
@@ -225,6 +231,9 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, store recor
 	}
 	return r, err
 }
+
+// unaudited is why of what was made longer ago than the audit log goes back nobody knows whether it was observed.
+const unaudited schedule.Why = "the audit log, which would say that requests went past the gateway, does not go back so far (retention.audits)"
 
 // auditPage is how many entries of the audit log are read at once.
 const auditPage = 1000

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -170,6 +171,36 @@ func TestReconcileIsReloaded(t *testing.T) {
 			t.Errorf("a token is in the log:\n%s", text)
 		}
 	})
+}
+
+// Of what was made longer ago than the audit log goes back nobody knows whether it was observed: it is held.
+func TestUnauditedIsHeld(t *testing.T) {
+	l, s := newLister(t, newSink(t).URL)
+	compared(&s, reconciletest.Token, config.Ingest)
+	s.Reconcile.Every = time.Hour
+	cfg := configured(config.Store{Driver: config.SQLite, DSN: filepath.Join(t.TempDir(), "hookonce.db")}, "")
+	cfg.Sources, cfg.RetentionAudits = []config.Source{s}, 7*settings.Day
+	e := startEditedAt(t, cfg, time.Now)
+	now := time.Now().Truncate(time.Second)
+	l.Add(reconciletest.Entry{ID: "evt_old", At: now.Add(-10 * settings.Day)}, reconciletest.Entry{ID: "evt_1", At: now.Add(-5 * settings.Day)})
+	compare := func(really bool) *reconcile.Report {
+		t.Helper()
+		c := Comparison{Source: s.Name, Since: now.Add(-14 * settings.Day), Ingest: true, Really: really}
+		r, err := e.wired.Load().plan.compare(t.Context(), c, e.opt, e.store, e.known, e.ingestListed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := compare(false)
+	if r.Missing != 2 || r.Held != 1 || r.Stored != 1 || !slices.ContainsFunc(r.Events, func(m reconcile.Missing) bool {
+		return m.Key == "evt_old" && m.Outcome == reconcile.Held && strings.Contains(m.Why, "retention.audits")
+	}) {
+		t.Errorf("found %+v", r)
+	}
+	if r := compare(true); r.Missing != 1 || r.Stored != 1 {
+		t.Errorf("with --really: %+v", r)
+	}
 }
 
 // What went past the gateway while its source was observed is not on record, and is neither stored nor asked for again when the
