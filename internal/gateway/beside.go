@@ -205,7 +205,7 @@ func (p *plan) compare(ctx context.Context, c Comparison, o Options, store recor
 		gaps := sync.OnceValues(func() ([]gap, error) {
 			past, err := observedSince(ctx, store, s.Name, c.Since)
 			if edge := o.Now().Add(-p.cfg.RetentionAudits); p.cfg.RetentionAudits > 0 && c.Since.Before(edge) {
-				past = append(past, gap{from: c.Since, until: edge, why: unaudited})
+				past = append(past, gap{from: c.Since.Truncate(time.Second), until: edge, why: unaudited})
 			}
 			return past, err
 		})
