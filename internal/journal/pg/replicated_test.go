@@ -2,6 +2,8 @@ package pg_test
 
 import (
 	"context"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +62,70 @@ func TestACopyIsAcknowledgedWhenTheStandbyHasIt(t *testing.T) {
 	res, err := within(time.Minute, "a")
 	if err != nil || res[0].Status != journal.Duplicate {
 		t.Errorf("once the standby follows: %v, %v", res, err)
+	}
+}
+
+// A server that answers, and whose commits wait for a standby that is away, takes nothing; nor does one that lacks the right to it.
+func TestPingWhereNothingIsTaken(t *testing.T) {
+	testskip.Long(t)
+	t.Parallel()
+	primary := pgtest.Start(t, pgtest.Options{Settings: []string{"wal_retrieve_retry_interval = 100ms"}})
+	dsn := primary.DSN(t)
+	standby := primary.Standby(t)
+	s := open(t, dsn, "pinged")
+	ping := func(s *pg.Store, patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		return s.Ping(ctx)
+	}
+	if err := ping(s, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, text := range []string{
+		`CREATE ROLE reader LOGIN`, `GRANT USAGE ON SCHEMA pinged TO reader`, `GRANT SELECT ON ALL TABLES IN SCHEMA pinged TO reader`,
+		`GRANT USAGE ON ALL SEQUENCES IN SCHEMA pinged TO reader`,
+	} {
+		if _, err := conn.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := as.Query()
+	query.Set("options", "-c role=reader")
+	as.RawQuery = query.Encode()
+	reader, err := pg.Open(t.Context(), as.String(), pg.Options{Schema: "pinged"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := ping(reader, time.Minute); err == nil || !strings.Contains(err.Error(), "grant") {
+		t.Errorf("a role that may insert nothing: %v", err)
+	}
+	if _, err := conn.Exec(t.Context(), `GRANT INSERT ON pinged.events TO reader`); err != nil {
+		t.Fatal(err)
+	}
+	if err := ping(reader, time.Minute); err != nil {
+		t.Errorf("once it may: %v", err)
+	}
+	if err := standby.Deafen(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ping(s, 2*time.Second); err == nil {
+		t.Error("it can be written to while commits wait for a standby that hears nothing")
+	}
+	if err := standby.Follow(primary); err != nil {
+		t.Fatal(err)
+	}
+	if err := ping(s, time.Minute); err != nil {
+		t.Errorf("once the standby follows: %v", err)
 	}
 }
 

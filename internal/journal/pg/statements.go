@@ -126,6 +126,8 @@ const (
 	WHERE newest.rank < excluded.rank OR newest.rank_kind <> excluded.rank_kind`
 )
 
-const pingSQL = `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool`
+// pingSQL is answered once a standby has what was committed, where commits wait for one: while they do, nothing is stored.
+const pingSQL = `WITH ` + durable + `, ` + replicated + `
+SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, has_table_privilege('{{.}}events', 'INSERT') FROM replicated`
 
 const writerSQL = `SELECT nextval('{{.}}writers')`

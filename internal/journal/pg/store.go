@@ -160,14 +160,20 @@ func (s *Store) Divided() bool { return s.divided }
 // errReadOnly says that the server answers but takes no writes.
 var errReadOnly = errors.New("journal/pg: the database is read-only (a standby, or default_transaction_read_only): connect to the primary")
 
-// Ping implements [journal.Store].
+// errMayNotWrite says that nothing can be stored until somebody grants the right to it.
+var errMayNotWrite = errors.New("journal/pg: the role may not insert events: grant it the rights of docs/operating.md, at each table")
+
+// Ping implements [journal.Store]. It writes nothing into tables, so that a disk that is full for them alone goes unseen.
 func (s *Store) Ping(ctx context.Context) error {
-	var readOnly bool
-	if err := s.pool.QueryRow(ctx, s.sql.ping).Scan(&readOnly); err != nil {
+	var readOnly, may bool
+	err := s.pool.QueryRow(ctx, s.sql.ping).Scan(&readOnly, &may)
+	switch {
+	case err != nil:
 		return fmt.Errorf("journal/pg: %w", err)
-	}
-	if readOnly {
+	case readOnly:
 		return errReadOnly
+	case !may:
+		return errMayNotWrite
 	}
 	return nil
 }
