@@ -60,7 +60,8 @@ func (a *acceptor) accept(ctx context.Context, events []*journal.Event) ([]journ
 		a.receipts.note(events, results)
 		return results, nil
 	case <-ctx.Done():
-		// The writer still owns r; it is left to the garbage collector.
+		a.queue.abandon(r)
+		// The writer may still own r; it is left to the garbage collector.
 		return nil, fmt.Errorf("journal: waiting for the commit: %w (%w)", hookonce.ErrUnknownOutcome, context.Cause(ctx))
 	}
 }

@@ -274,6 +274,44 @@ func TestAccept_hangUp(t *testing.T) {
 	})
 }
 
+// While the store hangs, what its senders do not wait for any more keeps no room that others need; what others sent as well stays.
+func TestAccept_abandonedGivesRoom(t *testing.T) {
+	run(t, engine.Options{QueueEntries: 4, MaxBatch: 1}, func(t *testing.T, r *rig) {
+		gate := r.fault.Block(journaltest.OpAccept)
+		first := r.goAccept(entry("first"))
+		<-gate.Arrived
+		patient := func(key string) error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_, err := r.Accept(ctx, []*journal.Event{entry(key)})
+			return err
+		}
+		lead := make(chan error, 1)
+		go func() { lead <- patient("evt_1") }()
+		synctest.Wait()
+		follower := r.goAccept(entry("evt_1"))
+		if err := <-lead; !errors.Is(err, hookonce.ErrUnknownOutcome) {
+			t.Fatalf("the first copy: %v", err)
+		}
+		for i := range 5 {
+			if err := patient(key(i)); !errors.Is(err, hookonce.ErrUnknownOutcome) {
+				t.Errorf("event %d, for which there is room: %v", i, err)
+			}
+		}
+		waits := r.goAccept(entry("evt_waits"))
+		if a := r.accept(entry("evt_more")); !errors.Is(a.err, journal.ErrFull) {
+			t.Errorf("beside four that are waited for: %+v, want ErrFull", a)
+		}
+		gate.Open()
+		r.want(<-first, journal.Accepted)
+		r.want(<-follower, journal.Duplicate)
+		r.want(<-waits, journal.Accepted)
+		if r.Full() {
+			t.Error("the queue is full although it is empty")
+		}
+	})
+}
+
 // Law 10: failed, but persisted. The sender's retry reads the truth, and the event is delivered when
 // the lease that nobody knows of ends.
 func TestAccept_persistedButReportedFailed(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 
 	"github.com/hookonce/hookonce"
@@ -20,6 +21,7 @@ type queue struct {
 	inflight map[hookonce.Ref]*slot // the first copy of every key that is queued or being committed
 	entries  int
 	bytes    int64
+	gone     int // of the requests: nobody waits for them
 }
 
 func newQueue(maxEntries int, maxBytes int64) *queue {
@@ -43,9 +45,11 @@ func (q *queue) add(r *request) error {
 	switch {
 	case q.closed:
 		return journal.ErrClosed
-	case q.entries == 0:
-	case q.entries+len(r.slots) > q.maxEntries || q.bytes+r.bytes > q.maxBytes:
-		return journal.ErrFull
+	case q.fits(r):
+	default:
+		if q.dropGone(); !q.fits(r) {
+			return journal.ErrFull
+		}
 	}
 	q.entries += len(r.slots)
 	q.bytes += r.bytes
@@ -56,10 +60,44 @@ func (q *queue) add(r *request) error {
 		}
 	}
 	if len(r.lead) > 0 {
+		r.queued = true
 		q.requests = append(q.requests, r)
 		q.signal()
 	}
 	return nil
+}
+
+func (q *queue) fits(r *request) bool {
+	return q.entries == 0 || q.entries+len(r.slots) <= q.maxEntries && q.bytes+r.bytes <= q.maxBytes
+}
+
+// abandon says that nobody waits for r any more. It is stored all the same, unless others need its place: while the store hangs,
+// senders that were told to come again would keep out those that nobody has told yet.
+func (q *queue) abandon(r *request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r.queued && !r.gone {
+		r.gone = true
+		q.gone++
+	}
+}
+
+// dropGone takes out the requests that nobody waits for, but for those whose events somebody else sent as well. The caller holds the
+// mutex.
+func (q *queue) dropGone() {
+	if q.gone == 0 {
+		return
+	}
+	q.requests = slices.DeleteFunc(q.requests, func(r *request) bool {
+		if !r.gone || len(r.lead) < len(r.slots) || slices.ContainsFunc(r.lead, func(s *slot) bool { return s.followers != nil }) {
+			return false
+		}
+		for _, s := range r.lead {
+			q.remove(s)
+		}
+		q.gone--
+		return true
+	})
 }
 
 // follow attaches s to the first copy of its event, if that is on its way. A copy with another digest
@@ -107,6 +145,9 @@ func (q *queue) drain(batch []*slot, limit int) ([]*slot, bool) {
 		for _, s := range lead { // what follows them does not go to the store
 			bytes += s.event.Size()
 		}
+		if q.requests[n].queued = false; q.requests[n].gone {
+			q.gone--
+		}
 		n++
 	}
 	left := copy(q.requests, q.requests[n:])
@@ -123,14 +164,19 @@ func (q *queue) leave(batch []*slot) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, s := range batch {
-		if k := s.event.Ref(); q.inflight[k] == s {
-			delete(q.inflight, k)
-		}
-		q.forget(s)
+		q.remove(s)
 		for f := s.followers; f != nil; f = f.next {
 			q.forget(f)
 		}
 	}
+}
+
+// remove forgets a slot that nothing can follow any more.
+func (q *queue) remove(s *slot) {
+	if k := s.event.Ref(); q.inflight[k] == s {
+		delete(q.inflight, k)
+	}
+	q.forget(s)
 }
 
 func (q *queue) forget(s *slot) {
@@ -166,6 +212,8 @@ type request struct {
 	bytes   int64
 	results []journal.Result
 	settled chan struct{} // receives once when no slot is left
+	queued  bool          // it is among the queue's requests, whose mutex guards it
+	gone    bool          // and nobody waits for it
 
 	mu   sync.Mutex
 	left int
