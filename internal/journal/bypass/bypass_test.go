@@ -132,7 +132,7 @@ func TestRecordIsBoundedInBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.RecordRest()
+	b.RecordRest(t.Context())
 	if got := told.all(); !slices.Equal(got, []int{2, 1}) {
 		t.Errorf("events on record at once: %v, want two and then one", got)
 	}
@@ -163,12 +163,14 @@ func TestDeliveredEventsAreRemembered(t *testing.T) {
 	if _, err := b.Deliver(t.Context(), []*journal.Event{event("evt_2", "app")}, takes("")); !errors.Is(err, journal.ErrFull) {
 		t.Errorf("more is remembered than allowed: %v", err)
 	}
-	b.RecordRest()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	b.RecordRest(ended)
 	if b.Unrecorded() != 1 {
 		t.Error("it was forgotten while the store is away")
 	}
 	s.away = false
-	if b.RecordRest(); b.Unrecorded() != 0 || len(s.bypassed) != 2 {
+	if b.RecordRest(t.Context()); b.Unrecorded() != 0 || len(s.bypassed) != 2 {
 		t.Errorf("%d unrecorded, recorded %v", b.Unrecorded(), s.bypassed)
 	}
 }
@@ -184,7 +186,7 @@ func TestRecordedIsRememberedForAWhile(t *testing.T) {
 		if _, err := b.Deliver(t.Context(), []*journal.Event{e}, takes("crm")); !errors.Is(err, journal.ErrUnavailable) {
 			t.Fatalf("one of two destinations refused: %v", err)
 		}
-		b.RecordRest()
+		b.RecordRest(t.Context())
 		if _, known, err := b.Lookup(e); known || err != nil || b.Known("stripe", []string{"evt_1"})["evt_1"].ID != 0 || b.Unrecorded() != 0 {
 			t.Errorf("what is on record is answered for: %v, %v, %d unrecorded", known, err, b.Unrecorded())
 		}

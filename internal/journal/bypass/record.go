@@ -36,13 +36,23 @@ func (b *Bypass) Record(stop <-chan struct{}) {
 	}
 }
 
-// RecordRest makes one more attempt, after [Bypass.Record] has returned and when nothing is delivered any more.
-func (b *Bypass) RecordRest() {
-	for done, err := b.reconcile(); err == nil && !done; {
-		done, err = b.reconcile()
-	}
-	if n := b.Unrecorded(); n > 0 {
-		b.opt.Logger.Error("journal: events that were delivered past the store are on no record; copies of them are new", "events", n)
+// RecordRest records what is left, after [Bypass.Record] has returned, and tries again until all of it is on record or ctx ends: the
+// store may be back before. It tries once if ctx has ended already.
+func (b *Bypass) RecordRest(ctx context.Context) {
+	for b.Unrecorded() > 0 {
+		if done, err := b.reconcile(); err == nil && !done {
+			continue
+		}
+		timer := time.NewTimer(recordEvery)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			if n := b.Unrecorded(); n > 0 {
+				b.opt.Logger.Error("journal: events that were delivered past the store are on no record; copies of them are new", "events", n)
+			}
+			return
+		}
 	}
 }
 
