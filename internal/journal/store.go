@@ -43,6 +43,9 @@ type Accepter interface {
 	// destinations has a delivery of the stored event to come: one that waits and was never taken. Otherwise the
 	// stored event loses the key, which may be durable even if the call then fails, and the record is new.
 	//
+	// A record that is [Record.Bypassed] makes nothing due that failed or is dead: what of it the destinations have taken would be delivered
+	// again before [Accepter.RecordBypassed] ends it.
+	//
 	// A record that is [Event.Listed] is stored if its key is new, like any other. If it is not, the record is a
 	// duplicate and changes nothing, not even failed or dead deliveries: it is no copy from the sender. Nor does it when
 	// it is stored without deliveries because of an earlier logical duplicate. A stored event that is Listed has no

@@ -447,6 +447,25 @@ func TestBypass_leavesNothingToTake(t *testing.T) {
 		other.idle()
 		r.idle()
 	})
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
+		other := r.another(engine.Options{DoneKeys: journaltest.NoDoneKeys})
+		r.want(r.accept(entry("a")), journal.Accepted)
+		r.finish(r.receive(), journal.Dead, time.Time{})
+		gate := r.fault.Block(journaltest.OpBypassed)
+		r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
+		sleep(5 * time.Second)
+		if d := r.delivery(); d.State != journal.Dead {
+			t.Errorf("what was taken is to be delivered once more: %+v", d)
+		}
+		other.idle()
+		gate.Open()
+		sleep(time.Minute)
+		other.idle()
+		r.idle()
+		if n := len(r.store.Attempts()); n != 2 || len(r.store.Deliveries()) != 0 {
+			t.Errorf("%d attempts on record, open %+v", n, r.store.Deliveries())
+		}
+	})
 }
 
 // What this process has delivered is held or remembered at any moment, so that it does not go past the store
