@@ -183,7 +183,8 @@ type Record struct {
 	// Ordered are those of Destinations, none of them in Hold, whose deliveries of the [Event.Group] follow
 	// each other.
 	Ordered []string
-	// Bypassed says that destinations have taken the event already, past the store; they are not among Destinations.
+	// Bypassed says that destinations have taken the event already, past the store; they are not among Destinations. Of an event
+	// that is stored already nothing begins again: see [Accepter.RecordBypassed].
 	Bypassed bool
 }
 

@@ -43,6 +43,9 @@ type Accepter interface {
 	// destinations has a delivery of the stored event to come: one that waits and was never taken. Otherwise the
 	// stored event loses the key, which may be durable even if the call then fails, and the record is new.
 	//
+	// A record that is [Record.Bypassed] makes nothing due that failed or is dead: what of it the destinations have taken would be delivered
+	// again before [Accepter.RecordBypassed] ends it.
+	//
 	// A record that is [Event.Listed] is stored if its key is new, like any other. If it is not, the record is a
 	// duplicate and changes nothing, not even failed or dead deliveries: it is no copy from the sender. Nor does it when
 	// it is stored without deliveries because of an earlier logical duplicate. A stored event that is Listed has no
@@ -60,8 +63,8 @@ type Accepter interface {
 
 	// RecordBypassed records deliveries that were made past the store, as [Outcome]s that are done and whose
 	// tokens mean nothing. An open delivery ends, whatever its state, so that whoever holds it can record
-	// nothing any more, and its attempt comes under the next token. Where none is open an attempt is
-	// recorded if the delivery has none yet.
+	// nothing any more, and its attempt comes under the next token. Where none is open the attempt comes under the one
+	// after that of the last attempt, unless it is on record: one that began at the same time and is done.
 	RecordBypassed(ctx context.Context, outcomes []Outcome) error
 
 	// RecordDuplicates records when copies of events came. Of each event and kind the store keeps [MaxReceipts]

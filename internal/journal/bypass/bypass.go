@@ -30,7 +30,7 @@ type Options struct {
 	InFlight *inflight.Set
 	// Done answers for an event that is known to be done.
 	Done func(*journal.Event) (journal.Result, bool)
-	// Recorded is called when so many events are on record, and with none when it was tried and failed. Something may
+	// Recorded is called when it was tried to record events, with how many are on record: none when that failed. Something may
 	// be left to be done for them in both cases: what failed may be stored all the same.
 	Recorded func(events int)
 

@@ -15,11 +15,12 @@ import (
 	"github.com/hookonce/hookonce/internal/journal/inflight"
 )
 
-// store is back when it answers a ping, and refuses to record as often as it is told.
+// store is back when it answers a ping, and refuses to record as often as it is told, and some events for good.
 type store struct {
 	journal.Accepter
 	away     bool
 	refusals int
+	results  map[string]journal.Result // by the keys of events that are not accepted
 	accepted []*journal.Record
 	bypassed []journal.Outcome
 }
@@ -40,6 +41,9 @@ func (s *store) Accept(_ context.Context, batch []*journal.Record, _, _ time.Tim
 	results := make([]journal.Result, len(batch))
 	for i, r := range batch {
 		results[i] = journal.Result{Status: journal.Accepted, ID: r.ID}
+		if res, is := s.results[r.Key]; is {
+			results[i] = res
+		}
 	}
 	return results, nil
 }
@@ -121,6 +125,23 @@ func TestPollerIsToldOfEveryRecord(t *testing.T) {
 	})
 }
 
+// What the store refuses for good, or has under its key with other content, is not on record, and does not count as that.
+func TestRefusedIsNotRecorded(t *testing.T) {
+	s := &store{results: map[string]journal.Result{
+		"refused": {Err: errors.New("the row is refused")}, "conflict": {Status: journal.Conflict, ID: 1},
+	}}
+	b, told := passing(s, 8)
+	for _, key := range []string{"refused", "evt_1", "conflict"} {
+		if _, err := b.Deliver(t.Context(), []*journal.Event{event(key, "app")}, takes("")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.RecordRest(t.Context())
+	if got := told.all(); !slices.Equal(got, []int{1}) || b.Unrecorded() != 0 || len(s.bypassed) != 1 {
+		t.Errorf("events on record: %v, want one; %d unrecorded, recorded %v", got, b.Unrecorded(), s.bypassed)
+	}
+}
+
 // What is recorded at once is bounded in bytes: what it is sent in has a limit of its own.
 func TestRecordIsBoundedInBytes(t *testing.T) {
 	b, told := passing(&store{}, 8)
@@ -132,7 +153,7 @@ func TestRecordIsBoundedInBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.RecordRest()
+	b.RecordRest(t.Context())
 	if got := told.all(); !slices.Equal(got, []int{2, 1}) {
 		t.Errorf("events on record at once: %v, want two and then one", got)
 	}
@@ -163,12 +184,14 @@ func TestDeliveredEventsAreRemembered(t *testing.T) {
 	if _, err := b.Deliver(t.Context(), []*journal.Event{event("evt_2", "app")}, takes("")); !errors.Is(err, journal.ErrFull) {
 		t.Errorf("more is remembered than allowed: %v", err)
 	}
-	b.RecordRest()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	b.RecordRest(ended)
 	if b.Unrecorded() != 1 {
 		t.Error("it was forgotten while the store is away")
 	}
 	s.away = false
-	if b.RecordRest(); b.Unrecorded() != 0 || len(s.bypassed) != 2 {
+	if b.RecordRest(t.Context()); b.Unrecorded() != 0 || len(s.bypassed) != 2 {
 		t.Errorf("%d unrecorded, recorded %v", b.Unrecorded(), s.bypassed)
 	}
 }
@@ -184,7 +207,7 @@ func TestRecordedIsRememberedForAWhile(t *testing.T) {
 		if _, err := b.Deliver(t.Context(), []*journal.Event{e}, takes("crm")); !errors.Is(err, journal.ErrUnavailable) {
 			t.Fatalf("one of two destinations refused: %v", err)
 		}
-		b.RecordRest()
+		b.RecordRest(t.Context())
 		if _, known, err := b.Lookup(e); known || err != nil || b.Known("stripe", []string{"evt_1"})["evt_1"].ID != 0 || b.Unrecorded() != 0 {
 			t.Errorf("what is on record is answered for: %v, %v, %d unrecorded", known, err, b.Unrecorded())
 		}

@@ -36,13 +36,23 @@ func (b *Bypass) Record(stop <-chan struct{}) {
 	}
 }
 
-// RecordRest makes one more attempt, after [Bypass.Record] has returned and when nothing is delivered any more.
-func (b *Bypass) RecordRest() {
-	for done, err := b.reconcile(); err == nil && !done; {
-		done, err = b.reconcile()
-	}
-	if n := b.Unrecorded(); n > 0 {
-		b.opt.Logger.Error("journal: events that were delivered past the store are on no record; copies of them are new", "events", n)
+// RecordRest records what is left, after [Bypass.Record] has returned, and tries again until all of it is on record or ctx ends: the
+// store may be back before. It tries once if ctx has ended already.
+func (b *Bypass) RecordRest(ctx context.Context) {
+	for b.Unrecorded() > 0 {
+		if done, err := b.reconcile(); err == nil && !done {
+			continue
+		}
+		timer := time.NewTimer(recordEvery)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			if n := b.Unrecorded(); n > 0 {
+				b.opt.Logger.Error("journal: events that were delivered past the store are on no record; copies of them are new", "events", n)
+			}
+			return
+		}
 	}
 }
 
@@ -65,6 +75,7 @@ func (b *Bypass) reconcile() (done bool, err error) {
 	for i, p := range batch {
 		records[i] = b.rest(p)
 	}
+	known := 0 // how many are on record for certain
 	err = b.opt.Call(len(batch), func(ctx context.Context) error {
 		results, err := b.opt.Store.Accept(ctx, records, now, now.Add(b.opt.Lease))
 		if err == nil {
@@ -73,11 +84,13 @@ func (b *Bypass) reconcile() (done bool, err error) {
 		if err != nil {
 			return err
 		}
-		return b.opt.Store.RecordBypassed(ctx, b.outcomes(batch, results))
+		stored, outcomes := b.outcomes(batch, results)
+		if err = b.opt.Store.RecordBypassed(ctx, outcomes); err == nil {
+			known = stored
+		}
+		return err
 	})
-	known := 0 // how many are on record for certain
-	if err == nil {
-		known = len(batch)
+	if known > 0 {
 		b.opt.Logger.Info("journal: events that were delivered past the store are on record", "events", known)
 	}
 	b.passages.recorded(batch, err == nil)
@@ -93,9 +106,9 @@ func (b *Bypass) rest(p *passage) *journal.Record {
 	return &journal.Record{Event: &e, ID: p.id, Ordered: b.opt.InFlight.Destinations.Orders(&e), Bypassed: true}
 }
 
-// outcomes returns those of events that are stored now, under their identifiers. What was delivered of an event
+// outcomes returns how many events are stored now, and their outcomes, under their identifiers. What was delivered of an event
 // whose key belongs to another says nothing about that.
-func (b *Bypass) outcomes(batch []*passage, results []journal.Result) (outcomes []journal.Outcome) {
+func (b *Bypass) outcomes(batch []*passage, results []journal.Result) (stored int, outcomes []journal.Outcome) {
 	for i, p := range batch {
 		res := results[i]
 		if res.Err != nil || res.Status == journal.Conflict {
@@ -103,6 +116,7 @@ func (b *Bypass) outcomes(batch []*passage, results []journal.Result) (outcomes 
 				"source", p.event.Source, "key", p.event.Key, "status", string(res.Status), "error", res.Err)
 			continue
 		}
+		stored++
 		for _, o := range p.outcomes() {
 			o.EventID = res.ID
 			o.Group, o.Rank = "", hookonce.Rank{}
@@ -112,5 +126,5 @@ func (b *Bypass) outcomes(batch []*passage, results []journal.Result) (outcomes 
 			outcomes = append(outcomes, o)
 		}
 	}
-	return outcomes
+	return stored, outcomes
 }

@@ -104,6 +104,28 @@ func TestBypass_reconciles(t *testing.T) {
 	}
 }
 
+// What was delivered before the outage, and is not remembered, goes past the store once more: that is on record, too.
+func TestBypass_doneBefore(t *testing.T) {
+	run(t, engine.Options{}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("a")), journal.Accepted)
+		r.finish(r.receive(), journal.Failed, time.Now())
+		sleep(time.Second)
+		r.finish(r.receive(), journal.Done, time.Time{})
+		r.down(journaltest.NotPersisted)
+		r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
+		r.up()
+		sleep(10 * time.Second)
+		r.idle()
+		attempts := r.store.Attempts()
+		if n := len(attempts); n != 3 || r.store.Events() != 1 || len(r.store.Deliveries()) != 0 {
+			t.Fatalf("%d attempts, %d events, open %+v", n, r.store.Events(), r.store.Deliveries())
+		}
+		if last := attempts[2]; last.Token != 3 || last.Status != 200 || last.State != journal.Done {
+			t.Errorf("the last attempt is %+v", last)
+		}
+	})
+}
+
 // A commit whose outcome nobody waited for may come through while the event goes past the store, or after
 // that: the work is not handed out.
 func TestBypass_lateCommit(t *testing.T) {
@@ -361,13 +383,47 @@ func TestBypass_close(t *testing.T) {
 			t.Errorf("Bypass after Close: %v", err)
 		}
 	})
+	for name, away := range map[string]func(r *rig){
+		"fails": func(r *rig) { r.down(journaltest.NotPersisted) },
+		"hangs": func(r *rig) { r.fault.Block(journaltest.OpAccept) },
+	} {
+		run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys, Timeout: time.Hour}, func(t *testing.T, r *rig) {
+			away(r)
+			r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
+			began := time.Now()
+			if err := <-r.goClose(5 * time.Second); err != nil {
+				t.Fatalf("the store %s: %v", name, err)
+			}
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("the store %s: Close took %v", name, took)
+			}
+			r.wantLog(1, "are on no record; copies of them are new")
+		})
+	}
+}
+
+// The store may be back before the time for a stop is over: what went past it is on record then, and nothing is given up.
+func TestBypass_closeAwaitsTheStore(t *testing.T) {
 	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
 		r.down(journaltest.NotPersisted)
 		r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
-		if err := r.Close(context.Background()); err != nil {
+		closed := r.goClose(20 * time.Second)
+		sleep(3 * time.Second)
+		if len(closed) > 0 {
+			t.Fatalf("closed with an event on no record: %v", <-closed)
+		}
+		r.up()
+		back := time.Now()
+		if err := <-closed; err != nil {
 			t.Fatal(err)
 		}
-		r.wantLog(1, "are on no record; copies of them are new")
+		if took := time.Since(back); took > time.Second {
+			t.Errorf("Close took %v once the store was back", took)
+		}
+		if n := len(r.store.Attempts()); n != 1 || r.store.Events() != 1 || len(r.store.Deliveries()) != 0 {
+			t.Errorf("%d attempts, %d events, open %+v", n, r.store.Events(), r.store.Deliveries())
+		}
+		r.wantLog(0, "are on no record")
 	})
 }
 
@@ -412,6 +468,25 @@ func TestBypass_leavesNothingToTake(t *testing.T) {
 		sleep(time.Minute)
 		other.idle()
 		r.idle()
+	})
+	run(t, engine.Options{DoneKeys: journaltest.NoDoneKeys}, func(t *testing.T, r *rig) {
+		other := r.another(engine.Options{DoneKeys: journaltest.NoDoneKeys})
+		r.want(r.accept(entry("a")), journal.Accepted)
+		r.finish(r.receive(), journal.Dead, time.Time{})
+		gate := r.fault.Block(journaltest.OpBypassed)
+		r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
+		sleep(5 * time.Second)
+		if d := r.delivery(); d.State != journal.Dead {
+			t.Errorf("what was taken is to be delivered once more: %+v", d)
+		}
+		other.idle()
+		gate.Open()
+		sleep(time.Minute)
+		other.idle()
+		r.idle()
+		if n := len(r.store.Attempts()); n != 2 || len(r.store.Deliveries()) != 0 {
+			t.Errorf("%d attempts on record, open %+v", n, r.store.Deliveries())
+		}
 	})
 }
 

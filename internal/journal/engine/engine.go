@@ -323,10 +323,10 @@ func (e *Engine) Retire() {
 }
 
 // Close stops accepting, commits and answers what is queued, hands back the work that nobody received,
-// closes the Work channel, and waits until all received work is finished and its outcomes are
+// closes the Work channel, and waits until all received work is finished, and its outcomes and what went past the store are
 // recorded. When ctx ends first it gives up: what is not recorded begins again when its lease ends,
-// and the error says how much that is. All goroutines have ended when Close returns. The store stays
-// open. Later calls wait for the first and return its result.
+// and the error says how much that is; of what went past the store the log says it. All goroutines have ended when Close
+// returns. The store stays open. Later calls wait for the first and return its result.
 func (e *Engine) Close(ctx context.Context) error {
 	e.closed.Do(func() { e.result = e.close(ctx) })
 	return e.result
@@ -342,12 +342,15 @@ func (e *Engine) close(ctx context.Context) error {
 	close(e.work)
 	<-e.drained
 	e.bypassed.Wait() // the end of Close would cancel what it does
-	e.bypass.RecordRest()
-	e.receipts.recordRest()
+	e.bypassed.Go(func() {
+		e.bypass.RecordRest(ctx)
+		e.receipts.recordRest() // those of copies of what is on record only now, too
+	})
 	select {
 	case <-idle:
 	case <-ctx.Done():
 	}
+	e.bypassed.Wait()
 	e.notifier.notify() // resources whose turn it was here wait for somebody else
 	e.cancel()
 	e.rest.Wait()

@@ -62,7 +62,7 @@ func (m *Memory) accept(e *journal.Record, before []*journal.Record, now, lease 
 		res.LogicalDuplicateOf, res.LogicalDuplicateKey = ev.logicalDuplicateOf, m.events[ev.logicalDuplicateOf].key
 	}
 	if ev.dropped = ev.logicalDuplicateOf != 0 && e.DropLogicalDuplicate; ev.dropped {
-		if !e.Listed {
+		if !e.Listed && !e.Bypassed {
 			res.Redriven, _ = m.redrive(ev.logicalDuplicateOf, now)
 		}
 		return res
@@ -125,7 +125,7 @@ func (m *Memory) release(id int64, e *journal.Record, before []*journal.Record) 
 }
 
 // again handles a copy of event id: it re-drives what failed, of the first logical duplicate if id has no deliveries of
-// its own. One from a list changes nothing.
+// its own, unless the copy went past the store. One from a list changes nothing.
 func (m *Memory) again(id int64, e *journal.Record, now time.Time) journal.Result {
 	res := journal.Result{Status: journal.Duplicate, ID: id}
 	ev := m.events[id]
@@ -138,7 +138,7 @@ func (m *Memory) again(id int64, e *journal.Record, now time.Time) journal.Resul
 	if ev.dropped {
 		id = ev.logicalDuplicateOf
 	}
-	if e.Listed {
+	if e.Listed || e.Bypassed {
 		res.Done = len(m.openOf(id)) == 0
 		return res
 	}

@@ -86,13 +86,13 @@ func ref(e *journal.Record) hookonce.Ref { return hookonce.Ref{Source: e.Source,
 
 // follow answers the copies of entries that were settled in this round, and returns those whose first was
 // refused, because the next of them may be better, or is delivered by another event, about which the
-// store knows, or comes from a list and they do not: they have a digest, and re-drive; or coalesces, and goes not to
+// store knows, or comes from a list or went past the store and they do not: they re-drive; or coalesces, and goes not to
 // all destinations that they go to.
 func (a *acceptance) follow(rest []int) (todo []int) {
 	for _, i := range rest {
 		f := a.first[ref(a.batch[i])]
 		res := a.results[f]
-		if res.Err != nil || a.dropped(f) || a.batch[f].Listed && !a.batch[i].Listed ||
+		if res.Err != nil || a.dropped(f) || a.batch[f].Listed && !a.batch[i].Listed || a.batch[f].Bypassed && !a.batch[i].Bypassed ||
 			journal.Coalesces(a.batch[i].Key) && !a.batch[f].TakesIn(a.batch[i].Event) {
 			todo = append(todo, i)
 			continue
@@ -290,15 +290,18 @@ func (a *acceptance) dropped(i int) bool {
 func (a *acceptance) resolve(ctx context.Context, copies []int) (again []int, err error) {
 	var n []int32
 	var source, key []string
-	var listed []*bool
+	var listed, bypassed []*bool
 	for at, i := range copies {
 		n = append(n, int32(i))
 		source, key = append(source, a.batch[i].Source), append(key, a.batch[i].Key)
 		if a.batch[i].Listed {
 			listed = sparse(listed, at, new(true))
 		}
+		if a.batch[i].Bypassed {
+			bypassed = sparse(bypassed, at, new(true))
+		}
 	}
-	rows, err := a.pool.Query(ctx, a.sql.copies, n, source, key, a.now, listed)
+	rows, err := a.pool.Query(ctx, a.sql.copies, n, source, key, a.now, listed, bypassed)
 	if err != nil {
 		return nil, err
 	}

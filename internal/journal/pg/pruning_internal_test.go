@@ -274,11 +274,11 @@ func TestFailuresNobodyCountedAreFoundOneByOne(t *testing.T) {
 		}
 	}
 	n := make([]int, 250)
-	sources, keys, listed := make([]string, len(n)), make([]string, len(n)), make([]bool, len(n))
+	sources, keys, none := make([]string, len(n)), make([]string, len(n)), make([]bool, len(n))
 	for i := range n {
 		n[i], sources[i], keys[i] = i, "billing", strconv.Itoa(25_000+i)
 	}
-	if p := carriedOut(t, s, s.in(copiesSQL), n, sources, keys, time.Now(), listed); p.Blocks > blocks*float64(len(n)) {
+	if p := carriedOut(t, s, s.in(copiesSQL), n, sources, keys, time.Now(), none, none); p.Blocks > blocks*float64(len(n)) {
 		t.Errorf("%d copies look at %v blocks", len(n), p.Blocks)
 	}
 }

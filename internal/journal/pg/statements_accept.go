@@ -73,14 +73,15 @@ SELECT t.event_id, t.first, o.key FROM logical_duplicate t JOIN owner o ON o.eve
 
 // copiesSQL finds what is stored under the given keys and makes its failed and dead deliveries due, or
 // those of the earlier logical duplicate that stand for it. They are locked in one order, like everything that
-// concurrent batches can share. Nothing is made due for an entry from a list, nor as long as the event has no digest to
-// compare a copy with: the last column says so. What is found is acknowledged, so that it has to be where commits wait for it to be.
+// concurrent batches can share. Nothing is made due for an entry from a list, for one that went past the store, nor as long as
+// the event has no digest to compare a copy with: the last column says so. What is found is acknowledged, so that it has to be
+// where commits wait for it to be.
 // That a delivery failed is said in words by which the index of those is not used: it would be gone through for each copy, after
 // an outage that the statistics know nothing of.
 const copiesSQL = `WITH ` + durable + `, ` + replicated + `, first AS (
-	SELECT c.n, e.id, e.digest, coalesce(t.first, e.id) AS delivered, coalesce(c.listed, false) AS idle,
+	SELECT c.n, e.id, e.digest, coalesce(t.first, e.id) AS delivered, coalesce(c.listed, c.bypassed, false) AS idle,
 		c.listed IS NULL AND e.listed IS NOT NULL AND e.digest IS NULL AS unsupplied
-	FROM unnest($1::int[], $2::text[], $3::text[], $5::bool[]) AS c (n, source, key, listed)
+	FROM unnest($1::int[], $2::text[], $3::text[], $5::bool[], $6::bool[]) AS c (n, source, key, listed, bypassed)
 	JOIN {{.}}events e ON e.source = c.source AND e.key = c.key
 	LEFT JOIN {{.}}twins t ON t.event_id = e.id AND t.dropped
 ), failed AS (

@@ -131,13 +131,14 @@ func (a *acceptance) claimLogicalKey(w *writer, i int, e *journal.Record) (dropp
 	if _, err := w.insertLogicalDuplicate.exec(e.ID, res.LogicalDuplicateOf, e.DropLogicalDuplicate); err != nil || !e.DropLogicalDuplicate {
 		return false, err
 	}
-	if !e.Listed {
+	if !e.Listed && !e.Bypassed {
 		res.Redriven, err = a.redrive(w, res.LogicalDuplicateOf)
 	}
 	return true, err
 }
 
-// again answers a copy of what is stored, and re-drives what failed of it. One from a list changes nothing.
+// again answers a copy of what is stored, and re-drives what failed of it, unless it went past the store. One from a list changes
+// nothing.
 func (a *acceptance) again(w *writer, i int, e *journal.Record) error {
 	res := journal.Result{Status: journal.Conflict, Done: true}
 	var delivered int64 // whose deliveries count
@@ -162,7 +163,7 @@ func (a *acceptance) again(w *writer, i int, e *journal.Record) error {
 			return a.succeed(w, i, res.ID, err)
 		}
 	}
-	if !e.Listed {
+	if !e.Listed && !e.Bypassed {
 		var err error
 		if res.Redriven, err = a.redrive(w, delivered); err != nil {
 			return err
