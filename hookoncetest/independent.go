@@ -23,7 +23,7 @@ func Independent(t testing.TB, a, b http.Handler, p Signer, countA, countB func(
 			sent := &event{id: e.id, key: e.key, n: e.n}
 			before := end.count(e.key)
 			s.persist(sent)
-			if fault := (&Report{}).judge(sent, end.count(e.key)-before); fault != "" {
+			if fault := (&Report{provider: s.provider}).judge(sent, end.count(e.key)-before); fault != "" {
 				t.Errorf("hookoncetest: %s %s at %s, %s: %s", e.key, fault, end.name, turns[i], sent.story())
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/hookonce/hookonce"
 	"github.com/hookonce/hookonce/hookoncetest"
 	"github.com/hookonce/hookonce/memstore"
+	"github.com/hookonce/hookonce/provider"
 )
 
 // till is an endpoint with a book of its own.
@@ -74,6 +75,21 @@ func TestIndependentCatchesARefusal(t *testing.T) {
 		hookoncetest.Independent(tb, live.endpoint(store, "stripe"), http.NotFoundHandler(), stripe, live.count, till{}.count, hookoncetest.Attempts(2))
 	})
 	if want := "never happened, and was never acknowledged at the second endpoint, after the other had it (does each have a source of its own?): answered 404 (2 times)"; !strings.Contains(got, want) {
+		t.Errorf("the test does not say %q, but:\n%s", want, got)
+	}
+}
+
+// What is final for the sender is said there as well, and not sent again.
+func TestIndependentWhereRefusalsAreFinal(t *testing.T) {
+	live, store, datadog := till{}, memstore.New(), provider.Datadog("fake-secret")
+	handler := hookonce.Webhook(store, "live", datadog, func(_ context.Context, tx *memstore.Tx, ev *hookonce.Event) error {
+		tx.OnCommit(func() { live[ev.Key]++ })
+		return nil
+	}, quiet)
+	got := watch(t, func(tb testing.TB) {
+		hookoncetest.Independent(tb, handler, http.NotFoundHandler(), datadog, live.count, till{}.count)
+	}) + "\n"
+	if want := "was answered 404, which is final for datadog: the event is lost at the second endpoint, after the other had it (does each have a source of its own?): answered 404\n"; !strings.Contains(got, want) {
 		t.Errorf("the test does not say %q, but:\n%s", want, got)
 	}
 }

@@ -3,7 +3,10 @@ package hookoncetest_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,6 +36,16 @@ func (l *ledger) add(key string) int {
 	return l.n[key]
 }
 
+// once counts an effect that is not there yet.
+func (l *ledger) once(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n == nil {
+		l.n = map[string]int{}
+	}
+	l.n[key] = 1
+}
+
 func (l *ledger) count(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,6 +64,8 @@ func TestStormOfManyProviders(t *testing.T) {
 		provider.Standard("whsec_ZmFrZXNlY3JldA=="),
 		provider.Twilio(address, "fake-secret"), // a form
 		provider.GitLab("fake-secret"),          // a token
+		provider.Datadog("fake-secret"),         // a status of the 400s is final
+		provider.PagerDuty("fake-secret"),
 	} {
 		t.Run(p.Name(), func(t *testing.T) {
 			var effects ledger
@@ -59,6 +74,61 @@ func TestStormOfManyProviders(t *testing.T) {
 				return hookoncetest.Fail(ctx)
 			}, quiet, hookonce.WithPublicURL(address))
 			hookoncetest.Storm(t, handler, p, hookoncetest.Copies(3), hookoncetest.URL(address)).Once(t, effects.count)
+		})
+	}
+}
+
+// TestStormWhereRefusalsAreFinal: where a sender drops an event that is answered with a status of the 400s, a handler that answers so
+// when its work fails loses the event. Such an answer to a request whose context the storm had ended does not count.
+func TestStormWhereRefusalsAreFinal(t *testing.T) {
+	datadog := provider.Datadog("fake-secret")
+	for _, tt := range []struct {
+		p       *spec.Provider
+		failing int // what is answered when the work fails
+		ended   int // what is answered when the context has ended; 0: nobody looks
+		want    []string
+	}{
+		{datadog, http.StatusBadRequest, 0, []string{
+			"2 of ", "was answered 400, which is final for datadog: the event is lost: the work fails twice: answered 400\n",
+			"was answered 400, which is final for datadog: the event is lost: the work fails for 3 copies at one moment: answered 400 (3 times)\n",
+		}},
+		{datadog, http.StatusServiceUnavailable, 0, nil},
+		{datadog, http.StatusTooManyRequests, 0, nil},
+		{datadog, http.StatusRequestTimeout, 0, nil},
+		{datadog, http.StatusServiceUnavailable, http.StatusBadRequest, nil},
+		{provider.PagerDuty("fake-secret"), http.StatusNotFound, 0, []string{"was answered 404, which is final for pagerduty: the event is lost: the work fails twice"}},
+		{stripe, http.StatusBadRequest, 0, nil},
+	} {
+		t.Run(fmt.Sprint(tt.p.Name(), " ", tt.failing, " ", tt.ended), func(t *testing.T) {
+			var effects ledger
+			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				d, err := tt.p.Open(&hookonce.Request{Method: r.Method, Header: r.Header, Body: body, Now: now()})
+				switch {
+				case err != nil:
+					w.WriteHeader(http.StatusServiceUnavailable)
+				case hookoncetest.Fail(r.Context()) != nil:
+					w.WriteHeader(tt.failing)
+				case tt.ended != 0 && r.Context().Err() != nil:
+					w.WriteHeader(tt.ended)
+				default:
+					effects.once(d.Events[0].Key)
+				}
+			})
+			got := watch(t, func(tb testing.TB) {
+				hookoncetest.Storm(tb, handler, tt.p, hookoncetest.Copies(3)).Once(tb, effects.count)
+			}) + "\n"
+			if tt.want == nil && got != "\n" {
+				t.Errorf("the test says %q", got)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("the test does not say %q, but:\n%s", want, got)
+				}
+			}
 		})
 	}
 }

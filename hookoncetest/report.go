@@ -10,9 +10,10 @@ import (
 
 // Report is what came of a storm.
 type Report struct {
-	events []*event
-	steps  int  // of the handler that were seen
-	same   bool // all acknowledgements of an event must be the same
+	events   []*event
+	steps    int    // of the handler that were seen
+	same     bool   // all acknowledgements of an event must be the same
+	provider string // whose events they are; empty: nobody's
 }
 
 // maxAlike is how many events of one kind of round a test's failure tells of.
@@ -23,8 +24,9 @@ const maxAlike = 2
 // have in [hookonce.Event], for most of them the id that they carry.
 //
 // A failure tells what the sender did and what it was answered: an event that happened more than once; one
-// that was acknowledged and never happened, which is lost; and one that was never acknowledged, which the
-// provider sends again and again until it disables the endpoint.
+// that was acknowledged and never happened, which is lost; one that was answered what is final for its provider
+// (see [Storm]), which is lost as well unless it happened; and one that was never acknowledged, which the provider
+// sends again and again until it disables the endpoint.
 func (r *Report) Once(t testing.TB, count func(key string) int) {
 	t.Helper()
 	wrong, told := 0, map[string]int{}
@@ -46,13 +48,17 @@ func (r *Report) Once(t testing.TB, count func(key string) int) {
 
 // judge returns what is wrong with an event that happened n times, or nothing.
 func (r *Report) judge(e *event, n int) string {
-	switch acknowledged := e.acknowledged(); {
+	switch acknowledged, dropped := e.acknowledged(), e.dropped(); {
 	case n > 1:
 		return fmt.Sprintf("happened %d times", n)
 	case n < 1 && acknowledged:
 		return "was acknowledged and never happened"
+	case n < 1 && dropped != 0:
+		return fmt.Sprintf("was answered %d, which is final for %s: the event is lost", dropped, r.provider)
 	case n < 1:
 		return "never happened, and was never acknowledged"
+	case !acknowledged && dropped != 0:
+		return fmt.Sprintf("happened, but was answered %d, which is final for %s", dropped, r.provider)
 	case !acknowledged:
 		return "happened, but was never acknowledged"
 	case r.same && e.differs():

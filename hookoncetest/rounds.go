@@ -77,7 +77,9 @@ func part(took time.Duration, i int) time.Duration {
 func (s *sender) hangUp(e *event, c conditions) bool {
 	c.hangUp = true
 	disturbed := s.send(e, c).disturbed
-	s.together(e, 2, conditions{})
+	if e.dropped() == 0 {
+		s.together(e, 2, conditions{})
+	}
 	s.persist(e)
 	return disturbed
 }
@@ -107,7 +109,7 @@ func (s *sender) endings(took time.Duration) {
 func (s *sender) failures() {
 	s.t.Helper()
 	e := s.begin("the work fails twice")
-	if !s.send(e, conditions{failing: true}).acknowledges() {
+	if a := s.send(e, conditions{failing: true}); !a.acknowledges() && !a.final {
 		s.send(e, conditions{failing: true})
 	}
 	s.persist(e)

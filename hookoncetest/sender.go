@@ -12,7 +12,7 @@ import (
 )
 
 // sender behaves like a provider, or like a client that retries: it sends an event again until it is
-// acknowledged.
+// acknowledged, or answered what is final for that sender.
 type sender struct {
 	settings
 	t       testing.TB
@@ -23,9 +23,12 @@ type sender struct {
 	prefix  string // of ids
 	// numberedID returns an id that is a number, for a sender whose ids are numbers. Nil: there is none.
 	numberedID func(uint64) string
-	seed       uint32 // in ids
-	events     []*event
-	steps      int // of the handler that were seen
+	// drops reports whether the sender gives up an event that is answered so, and provider is its name. Nil: it never does.
+	drops    func(status int) bool
+	provider string
+	seed     uint32 // in ids
+	events   []*event
+	steps    int // of the handler that were seen
 }
 
 func newSender(t testing.TB, h http.Handler, prefix string, opts []Option) *sender {
@@ -56,6 +59,7 @@ type answer struct {
 	why       string // none came
 	body      string
 	disturbed bool // the context ended before the handler did
+	final     bool // the sender gives the event up
 }
 
 func (a answer) String() string {
@@ -94,6 +98,7 @@ func (s *sender) send(e *event, c conditions) answer {
 	if a.disturbed = m.ended.Load(); a.disturbed && c.hangUp {
 		a.status, a.why = 0, "hung up"
 	}
+	a.final = !a.disturbed && s.drops != nil && s.drops(a.status)
 	return e.note(a)
 }
 
@@ -125,11 +130,11 @@ func (s *sender) together(e *event, copies int, c conditions) {
 	senders.Wait()
 }
 
-// persist sends the event until it is acknowledged, and returns when all handlers have.
+// persist sends the event until the sender is through with it, and returns when all handlers have.
 func (s *sender) persist(e *event) {
 	for range s.attempts {
 		e.running.Wait()
-		if e.acknowledged() {
+		if e.acknowledged() || e.dropped() != 0 {
 			return
 		}
 		s.send(e, conditions{})
@@ -163,6 +168,18 @@ func (e *event) acknowledged() bool {
 		}
 	}
 	return false
+}
+
+// dropped returns the first status for which the sender gave the event up; 0: it did not.
+func (e *event) dropped() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.answers {
+		if a.final {
+			return a.status
+		}
+	}
+	return 0
 }
 
 // differs reports whether two acknowledgements were not the same.

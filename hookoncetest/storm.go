@@ -37,7 +37,9 @@ import (
 // ago, and what the sample says of the attempt changes.
 //
 // Every event is sent until it is acknowledged with a status of 2xx; on the happy path and in a burst once more
-// after that. Storm returns when all handlers have; what they left to goroutines of their own may be
+// after that. Where p's sender takes a status of the 400s for final, as [hookonce.Profile].Rejected says, an answer
+// of these, but for 408 and 429, ends the sending too: the event is lost. It does not if the storm had ended the
+// request's context. Storm returns when all handlers have; what they left to goroutines of their own may be
 // outstanding. The events have ids of this storm's own, so many storms may share a database.
 //
 // The test fails at once if nothing can be signed in p's name, if its copies cannot be recognised, and if
@@ -53,6 +55,7 @@ func signer(t testing.TB, h http.Handler, p Signer, opts []Option) *sender {
 	s := newSender(t, h, "evt", opts)
 	at, example := s.now(), p.Spec().Example
 	s.numberedID = example.NumberedID
+	s.provider, s.drops = p.Profile().Name, finalFor(p.Profile())
 	sample := func(e *event, delivery int) spec.Sample {
 		of := spec.Sample{ID: e.id, Version: int64(e.n), Attempt: int64(delivery), Time: at, Object: s.object}
 		if of.Object == "" {
@@ -76,6 +79,17 @@ func signer(t testing.TB, h http.Handler, p Signer, opts []Option) *sender {
 		return found.Key, nil
 	}
 	return s
+}
+
+// finalFor returns which statuses are final for a sender, where its profile says that those of the 400s are; nil where it does
+// not. 408 and 429 say to come again, and Rejected is none of the others there.
+func finalFor(p hookonce.Profile) func(status int) bool {
+	if p.Rejected < http.StatusInternalServerError && p.Rejected != http.StatusTooManyRequests {
+		return nil
+	}
+	return func(status int) bool {
+		return status/100 == 4 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
+	}
 }
 
 // recognisable returns an error if copies of ev pass for events of their own.
@@ -145,7 +159,7 @@ func (s *sender) storm() *Report {
 	s.hangUps(took)
 	s.endings(took)
 	s.failures()
-	return &Report{events: s.events, steps: s.steps, same: s.same}
+	return &Report{events: s.events, steps: s.steps, same: s.same, provider: s.provider}
 }
 
 // address returns where an event is posted to.

@@ -80,6 +80,7 @@ func postgresChecks() []check[*server] {
 		{"autovacuum", autovacuum},
 		{"pooler", pooler},
 		{"connections", connections},
+		{"transactions", transactions},
 		{"rights", rights},
 	}
 }
@@ -321,6 +322,23 @@ func (s *server) wantedConns() int {
 		n += cmp.Or(size, max(4, runtime.NumCPU())) + listenConns
 	}
 	return n
+}
+
+// transactions says for how long one is held whose machine has vanished, and with it the key of its event. A gateway has none open
+// while an application works, and the setting is that of a role: it is the application's that is asked about.
+func transactions(ctx context.Context, s *server) ([]Finding, error) {
+	if s.serves || !s.migrated(ctx) {
+		return nil, nil
+	}
+	limit, err := s.setting(ctx, "idle_in_transaction_session_timeout")
+	switch {
+	case err != nil:
+		return nil, err
+	case limit == "0":
+		return one(good("none is ended because its program is silent (idle_in_transaction_session_timeout is 0): a machine that vanishes " +
+			"holds its events until TCP keepalives give up, about two hours by default; docs/storage.md tells what to set"))
+	}
+	return one(good("one whose program is silent is ended after %s, and its event is free", limit))
 }
 
 // rights finds what this role cannot use. A gateway that lacks the sequence does not start.

@@ -271,6 +271,35 @@ func TestRightsOfRoles(t *testing.T) {
 	}
 }
 
+// A machine that vanishes holds the keys of its events for hours unless the server is told otherwise; a gateway holds none.
+func TestTransactionsOfMachinesThatVanish(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	if text := texts(examine(t, dsn, nil), "transactions"); text != "" {
+		t.Errorf("before there are tables: %s", text)
+	}
+	db, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := schema.Migrate(t.Context(), db, schema.Postgres, ""); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{
+		"&idle_in_transaction_session_timeout=0":     "idle_in_transaction_session_timeout is 0",
+		"&idle_in_transaction_session_timeout=90000": "ended after 90s",
+	} {
+		found := examine(t, dsn+query, nil)
+		expect(t, found, map[string]Level{"transactions": OK})
+		if text := texts(found, "transactions"); !strings.Contains(text, want) {
+			t.Errorf("with %s it says %q, not %q", query, text, want)
+		}
+	}
+	if text := texts(examine(t, dsn, shop), "transactions"); text != "" {
+		t.Errorf("of a gateway: %s", text)
+	}
+}
+
 // The map in the file is held against the one that counts.
 func TestMapOfCells(t *testing.T) {
 	dsn := pgtest.DSN(t)

@@ -1,12 +1,14 @@
 package sqlapi
 
 import (
+	"fmt"
 	"net/url"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hookonce/hookonce/internal/testserver/pgtest"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -42,7 +44,7 @@ func TestPageWorks(t *testing.T) {
 	mustExec(t, s.pool, "CREATE TABLE payments (source text, event_id text, payment text, cents bigint)") // of the program behind the gateway
 	for range 2 {
 		for _, block := range blocks(t) {
-			if !strings.Contains(block, "GRANT") {
+			if !strings.Contains(block, "GRANT") && block != leased(t) {
 				mustExec(t, s.pool, block)
 			}
 		}
@@ -52,6 +54,73 @@ func TestPageWorks(t *testing.T) {
 	if err != nil || done != 3 { // two of the page's shop, and that of the program behind the gateway
 		t.Errorf("%d events are done, %v", done, err)
 	}
+}
+
+// leased is what the page shows of work under a lease.
+func leased(t *testing.T) string {
+	t.Helper()
+	for _, block := range blocks(t) {
+		if strings.Contains(block, "hookonce.complete(") {
+			return block
+		}
+	}
+	t.Fatal("the page shows nothing of work under a lease")
+	return ""
+}
+
+// Under a lease, in the page's order, effects and outcome commit together: after that a copy is a duplicate, and who dies before
+// it leaves nothing that the next one runs into.
+func TestPageOfLeases(t *testing.T) {
+	for name, tt := range map[string]struct {
+		block   string
+		want    []string
+		effects int64
+	}{
+		"commits": {leased(t), []string{"accepted 1", "duplicate 1"}, 1},
+		"dies":    {strings.NewReplacer("COMMIT", "ROLLBACK", ", 60)", ", -1)").Replace(leased(t)), []string{"accepted 1", "accepted 2"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newCaller(t)
+			conn, err := d.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Release()
+			var got []string
+			for line := range strings.Lines(tt.block) {
+				statement, _, _ := strings.Cut(line, "--")
+				if strings.HasPrefix(statement, "SELECT verdict, token") {
+					got = append(got, verdict(d, conn, statement))
+				} else if _, err := conn.Exec(t.Context(), statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			is(d, conn, tt.effects, "SELECT count(*) FROM hookonce.effects")
+			if name == "dies" { // and the next one has the token 2
+				tx := d.begin()
+				is(d, tx, true, "SELECT hookonce.enqueue('mail.receipt', '{}', 'shop', 'evt_3') > 0")
+				if _, err := tx.Exec(t.Context(), "SELECT hookonce.complete('shop', 'evt_3', 2)"); err != nil {
+					t.Fatal(err)
+				}
+				d.end(tx.Commit)
+			}
+			is(d, conn, "done", "SELECT state FROM hookonce.lookup('shop', 'evt_3')")
+		})
+	}
+}
+
+// verdict asks for a verdict and a token.
+func verdict(d *caller, on rower, query string) string {
+	d.t.Helper()
+	var verdict string
+	var token int64
+	if err := on.QueryRow(d.t.Context(), query).Scan(&verdict, &token); err != nil {
+		d.t.Fatalf("%s: %v", query, err)
+	}
+	return fmt.Sprint(verdict, " ", token)
 }
 
 // as connects as another role.
