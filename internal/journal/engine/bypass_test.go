@@ -111,6 +111,7 @@ func TestBypass_doneBefore(t *testing.T) {
 		r.finish(r.receive(), journal.Failed, time.Now())
 		sleep(time.Second)
 		r.finish(r.receive(), journal.Done, time.Time{})
+		sleep(time.Second)
 		r.down(journaltest.NotPersisted)
 		r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
 		r.up()
