@@ -216,7 +216,7 @@ var missingCases = []testCase{
 	{"of all that is missing what nobody has seen stands", func(c *suite) {
 		a := c.lost("evt_a")
 		c.foundMore(3, a)
-		c.pass(time.Hour)
+		c.pass(30 * time.Minute)
 		b := c.lost("evt_b", askedNow(c))
 		c.found(b)
 		seen := journal.Dismissal{FoundBefore: c.now.Add(time.Minute)}
@@ -266,7 +266,6 @@ var missingCases = []testCase{
 			many = append(many, c.lost(fmt.Sprintf("evt_%04d", i)))
 		}
 		c.found(many...)
-		c.pass(time.Hour)
 		c.dismiss(journal.MaxMissing, c.all())
 		c.pass(59 * time.Minute)
 		c.foundMore(0, many[0], c.lost("evt_new")) // which may list all of them: a run reads the last two hours here

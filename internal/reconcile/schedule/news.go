@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"context"
 	"iter"
 	"time"
 
