@@ -63,8 +63,8 @@ type Accepter interface {
 
 	// RecordBypassed records deliveries that were made past the store, as [Outcome]s that are done and whose
 	// tokens mean nothing. An open delivery ends, whatever its state, so that whoever holds it can record
-	// nothing any more, and its attempt comes under the next token. Where none is open an attempt is
-	// recorded if the delivery has none yet.
+	// nothing any more, and its attempt comes under the next token. Where none is open the attempt comes under the one
+	// after that of the last attempt, unless it is on record: one that began at the same time and is done.
 	RecordBypassed(ctx context.Context, outcomes []Outcome) error
 
 	// RecordDuplicates records when copies of events came. Of each event and kind the store keeps [MaxReceipts]

@@ -104,6 +104,29 @@ func TestBypass_reconciles(t *testing.T) {
 	}
 }
 
+// What was delivered before the outage, and is not remembered, goes past the store once more: that is on record, too.
+func TestBypass_doneBefore(t *testing.T) {
+	run(t, engine.Options{}, func(t *testing.T, r *rig) {
+		r.want(r.accept(entry("a")), journal.Accepted)
+		r.finish(r.receive(), journal.Failed, time.Now())
+		sleep(time.Second)
+		r.finish(r.receive(), journal.Done, time.Time{})
+		sleep(time.Second)
+		r.down(journaltest.NotPersisted)
+		r.want(r.bypass(newApp(), entry("a")), journal.Unprotected)
+		r.up()
+		sleep(10 * time.Second)
+		r.idle()
+		attempts := r.store.Attempts()
+		if n := len(attempts); n != 3 || r.store.Events() != 1 || len(r.store.Deliveries()) != 0 {
+			t.Fatalf("%d attempts, %d events, open %+v", n, r.store.Events(), r.store.Deliveries())
+		}
+		if last := attempts[2]; last.Token != 3 || last.Status != 200 || last.State != journal.Done {
+			t.Errorf("the last attempt is %+v", last)
+		}
+	})
+}
+
 // A commit whose outcome nobody waited for may come through while the event goes past the store, or after
 // that: the work is not handed out.
 func TestBypass_lateCommit(t *testing.T) {

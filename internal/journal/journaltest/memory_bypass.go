@@ -2,7 +2,6 @@ package journaltest
 
 import (
 	"context"
-	"slices"
 
 	"github.com/hookonce/hookonce/internal/journal"
 )
@@ -22,14 +21,17 @@ func (m *Memory) RecordBypassed(ctx context.Context, outcomes []journal.Outcome)
 
 func (m *Memory) recordBypassed(o journal.Outcome) {
 	d := m.deliveries[target{o.EventID, o.Destination}]
-	tried := slices.ContainsFunc(m.attempts, func(a journal.Outcome) bool {
-		return a.EventID == o.EventID && a.Destination == o.Destination
-	})
-	if d == nil && tried {
-		return
-	}
 	if d == nil {
 		d = &Delivery{EventID: o.EventID, Destination: o.Destination}
+		for _, a := range m.attempts {
+			if a.EventID != o.EventID || a.Destination != o.Destination {
+				continue
+			}
+			if a.State == journal.Done && a.Started.Equal(o.Started) {
+				return
+			}
+			d.Token = max(d.Token, a.Token)
+		}
 	}
 	o.Token, o.State = d.Token+1, journal.Done
 	m.finish(d, o)

@@ -34,6 +34,27 @@ var bypassCases = []testCase{
 		c.open(nil)
 		c.attempts(e, under(1, o))
 	}},
+	{"what was delivered past the store and done before has an attempt more, once", func(c *suite) {
+		e := c.stored("evt_1")
+		failed := c.outcome(c.take1("evt_1"), journal.Failed)
+		c.finish1(failed, true)
+		c.pass(time.Minute)
+		done := c.outcome(c.take1("evt_1"), journal.Done)
+		c.finish1(done, true)
+		c.pass(time.Minute)
+		first := c.bypassed(e, "app")
+		c.pass(time.Minute)
+		second := c.bypassed(e, "app") // by another process
+		c.recordBypassed(first)
+		c.recordBypassed(second)
+		c.recordBypassed(first)
+		c.open(nil)
+		c.attempts(e, failed, done, under(3, first), under(4, second))
+		c.replays(c.asked(journal.Filter{}, force), journal.Replayed{Events: 1, Deliveries: 1, Forced: 1})
+		again := c.outcome(c.take1("evt_1"), journal.Done)
+		c.finish1(again, true)
+		c.attempts(e, failed, done, under(3, first), under(4, second), under(6, again))
+	}},
 	{"an open delivery ends, whatever its state", func(c *suite) {
 		for _, state := range []journal.State{journal.Pending, journal.Processing, journal.Failed, journal.Dead} {
 			e := c.stored("evt_" + string(state))

@@ -54,7 +54,7 @@ func (s *Store) rehearse(ctx context.Context, r journal.Replay, limit int) (jour
 // is left to change: what somebody says again is in the tables of the primary, and perhaps nowhere else.
 const changeSQL = `WITH ` + durable + `, ` + replicated + ` SELECT pg_advisory_xact_lock(hashtextextended($1, 0)) FROM replicated`
 
-// change runs what an operator does in a durable transaction, when no other operator's is under way. Its
+// change runs what an operator does, or [Store.RecordBypassed], in a durable transaction, when no other of these is under way. Its
 // statements see everything that was committed before they began, whatever the server's default is. It fails where somebody
 // cancelled its wait for the standby: it may be said again, and then waits for the standby anew.
 func (s *Store) change(ctx context.Context, what string, f func(tx pgx.Tx) error) error {

@@ -16,7 +16,7 @@ type statements struct {
 	targets, groupsDue, groups, turns, take string
 	choices, picked, pickedGroups           string
 	extend, finish, finishReplies           string
-	answers, bypassed                       string
+	answers, bypassing, bypassed            string
 	ping, writer                            string
 }
 
@@ -27,7 +27,7 @@ func newStatements(prefix string) statements {
 		storing: all, uncelled: all.behind(in(noCells)), copies: in(copiesSQL), supply: in(supplySQL), release: in(releaseSQL),
 		targets: in(targetsSQL), groupsDue: in(groupsDueSQL), groups: in(groupsSQL), turns: in(turnsSQL), take: in(takeSQL),
 		choices: in(choicesSQL), picked: in(pickedSQL), pickedGroups: in(pickedGroupsSQL),
-		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), bypassed: in(bypassedSQL),
+		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), bypassing: in(bypassingSQL), bypassed: in(bypassedSQL),
 		ping: in(pingSQL), writer: in(writerSQL),
 	}
 }

@@ -25,14 +25,17 @@ func (s *Store) RecordBypassed(ctx context.Context, outcomes []journal.Outcome) 
 // recordBypassed ends one delivery.
 func (w *writer) recordBypassed(o journal.Outcome) error {
 	var resource any
-	known := false // that it was attempted before
-	o.Token, o.State = 1, journal.Done
+	open, known := false, false // known: this attempt is on record
+	o.State = journal.Done
 	err := w.end.query(func(row []driver.Value) error {
-		o.Token, resource = row[0].(int64)+1, row[1]
+		o.Token, resource, open = row[0].(int64)+1, row[1], true
 		return nil
 	}, o.EventID, o.Destination)
-	if err == nil && o.Token == 1 {
-		err = w.tried.query(func([]driver.Value) error { known = true; return nil }, o.EventID, o.Destination)
+	if err == nil && !open {
+		err = w.tried.query(func(row []driver.Value) error {
+			o.Token, known = row[0].(int64)+1, row[1].(int64) != 0
+			return nil
+		}, o.EventID, o.Destination, o.Started.UnixMicro())
 	}
 	if err == nil && resource != nil {
 		err = w.passTurn(&o, resource)

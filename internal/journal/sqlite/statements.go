@@ -115,7 +115,9 @@ const raiseSQL = `INSERT INTO {{.}}newest (destination, resource, rank, rank_kin
 // endSQL ends a delivery whoever has it.
 const endSQL = `DELETE FROM {{.}}deliveries WHERE event_id = ? AND destination = ? RETURNING token, resource`
 
-const triedSQL = `SELECT 1 FROM {{.}}attempts WHERE event_id = ? AND destination = ? LIMIT 1`
+// triedSQL finds the last token of the attempts at a delivery, and whether one of them, which began at ?3, is on record as done.
+const triedSQL = `SELECT coalesce(max(token), 0), coalesce(max(outcome = 'done' AND started_at = ?3), 0)
+	FROM {{.}}attempts WHERE event_id = ?1 AND destination = ?2`
 
 const insertAnswerSQL = `INSERT INTO {{.}}answers (event_id, destination, status, header, body) VALUES (?, ?, ?, ?, ?)
 	ON CONFLICT (event_id, destination) DO UPDATE
