@@ -27,7 +27,8 @@ func newStatements(prefix string) statements {
 		storing: all, uncelled: all.behind(in(noCells)), copies: in(copiesSQL), supply: in(supplySQL), release: in(releaseSQL),
 		targets: in(targetsSQL), groupsDue: in(groupsDueSQL), groups: in(groupsSQL), turns: in(turnsSQL), take: in(takeSQL),
 		choices: in(choicesSQL), picked: in(pickedSQL), pickedGroups: in(pickedGroupsSQL),
-		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL), bypassing: in(bypassingSQL), bypassed: in(bypassedSQL),
+		extend: in(extendSQL), finish: in(finishSQL), finishReplies: in(finishRepliesSQL), answers: in(answersSQL),
+		bypassing: in(bypassingSQL), bypassed: in(bypassedSQL),
 		ping: in(pingSQL), writer: in(writerSQL),
 	}
 }

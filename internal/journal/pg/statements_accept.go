@@ -74,7 +74,8 @@ SELECT t.event_id, t.first, o.key FROM logical_duplicate t JOIN owner o ON o.eve
 // copiesSQL finds what is stored under the given keys and makes its failed and dead deliveries due, or
 // those of the earlier logical duplicate that stand for it. They are locked in one order, like everything that
 // concurrent batches can share. Nothing is made due for an entry from a list, for one that went past the store, nor as long as
-// the event has no digest to compare a copy with: the last column says so. What is found is acknowledged, so that it has to be where commits wait for it to be.
+// the event has no digest to compare a copy with: the last column says so. What is found is acknowledged, so that it has to be
+// where commits wait for it to be.
 // That a delivery failed is said in words by which the index of those is not used: it would be gone through for each copy, after
 // an outage that the statistics know nothing of.
 const copiesSQL = `WITH ` + durable + `, ` + replicated + `, first AS (
