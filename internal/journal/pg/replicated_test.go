@@ -2,7 +2,6 @@ package pg_test
 
 import (
 	"context"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -94,14 +93,7 @@ func TestPingWhereNothingIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	as, err := url.Parse(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	query := as.Query()
-	query.Set("options", "-c role=reader")
-	as.RawQuery = query.Encode()
-	reader, err := pg.Open(t.Context(), as.String(), pg.Options{Schema: "pinged"})
+	reader, err := pg.Open(t.Context(), dsn+"&role=reader", pg.Options{Schema: "pinged"})
 	if err != nil {
 		t.Fatal(err)
 	}
