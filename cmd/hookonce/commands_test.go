@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/hookonce/hookonce/internal/alert"
 )
 
 var update = flag.Bool("update", false, "write docs/commands.md anew")
@@ -76,6 +78,23 @@ func TestWrongArgumentsAreWrongUsage(t *testing.T) {
 		if status := execute(&env{args: args, in: strings.NewReader(""), out: io.Discard, err: io.Discard}); status != exitUsage {
 			t.Errorf("%q: exit status %d", args, status)
 		}
+	}
+}
+
+// No command is told to people with the configuration file that does not take one.
+func TestCommandsThatNameAFileTakeIt(t *testing.T) {
+	named := 0
+	for _, c := range acting() {
+		if alert.Typed(c.CommandPath(), "hookonce.yaml") == c.CommandPath() {
+			continue
+		}
+		named++
+		if c.Flags().Lookup("config") == nil {
+			t.Errorf("people are told to type %s with --config, which it does not have", c.CommandPath())
+		}
+	}
+	if named != 5 {
+		t.Errorf("%d commands are told with --config", named)
 	}
 }
 

@@ -40,6 +40,18 @@ type Action struct {
 	Place   string `json:"place,omitempty" doc:"What to change, where neither helps."`
 }
 
+// readers are the commands that people are told to type which read the configuration. The others ask a gateway.
+var readers = []string{"hookonce doctor", "hookonce config show", "hookonce cells status", "hookonce reconcile", "hookonce reconcile effects"}
+
+// Typed returns a command as it is to be typed where the configuration is in a file that is not found by itself
+// ([overview.Snapshot.Config]; empty: it is): one that reads the configuration would look at nothing, and find nothing wrong.
+func Typed(command, config string) string {
+	if name, _, _ := strings.Cut(command, " -"); config == "" || !slices.Contains(readers, name) {
+		return command
+	}
+	return command + " --config " + config
+}
+
 // Alert is one thing that is wrong.
 type Alert struct {
 	Rule     string    `json:"rule"`
@@ -133,7 +145,7 @@ func (c Settings) Judge(s *overview.Snapshot) Verdict {
 		r = c.change(r)
 		r.find(s, r.Threshold, func(subject string, _ gauge, a *Alert) {
 			if a != nil {
-				a.Rule, a.Subject = r.Name, subject
+				a.Rule, a.Subject, a.Action.Command = r.Name, subject, Typed(a.Action.Command, s.Config)
 				*found = append(*found, *a)
 			}
 		})

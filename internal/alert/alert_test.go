@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -158,6 +159,22 @@ func TestRules(t *testing.T) {
 			o.SecretsSince, o.Secrets = ago(known), []overview.Secret{{Week: 500}, {Week: used, From: from}}
 		})
 	}
+	// refusals has so many of each reason: of orders, and of others.
+	refusals := func(by ...map[string]int64) func(*snapshot) {
+		return func(s *snapshot) {
+			for i, reasons := range by {
+				o := &s.Sources[0]
+				if i > 0 {
+					s.Sources = append(s.Sources, overview.SourceState{Name: fmt.Sprint("other", i), LastVerified: now})
+					o = &s.Sources[i]
+				}
+				o.Five.OursBy = reasons
+				for _, n := range reasons {
+					o.Five.Ours += n
+				}
+			}
+		}
+	}
 	aboutSeverity := map[string]bool{died: true, Paused: true} // what their thresholds are for: they hold before
 	for _, c := range []struct {
 		rule        string
@@ -190,7 +207,15 @@ func TestRules(t *testing.T) {
 			s.Cells = []overview.CellState{{Name: "us", Error: "connection refused", Idle: true}}
 		},
 			func(s *snapshot) { s.Cells = []overview.CellState{{Name: "us", Idle: true}} }, "It owns no keys and is asked for none, so nobody is refused.", "hookonce cells status"},
-		{sendersRefused, Page, source(func(o *overview.SourceState) { o.Five.Ours = 1 }), source(func(o *overview.SourceState) { o.Hour.Ours = 1 }), "503", "doctor"},
+		{sendersRefused, Page, refusals(map[string]int64{"store": 1}), source(func(o *overview.SourceState) { o.Hour.Ours = 1 }),
+			"Senders were refused with 503 once in the last five minutes, for a fault of the gateway: orders (store 1).", "doctor"},
+		{sendersRefused, Page, refusals(map[string]int64{"timeout": 3, "row_refused": 3}), source(func(o *overview.SourceState) { o.Five.NotTaken = map[string]int64{"crowded": 9} }),
+			"6 times in the last five minutes, for a fault of the gateway: orders (row_refused 3, timeout 3).", "doctor"},
+		{sendersRefused, Page, refusals(map[string]int64{"timeout": 3, "row_refused": 12}), func(*snapshot) {}, ": orders (row_refused 12, timeout 3).", "hookonce refusals orders"},
+		{sendersRefused, Page, refusals(map[string]int64{"store": 2}, map[string]int64{"panic": 5}, map[string]int64{"internal": 4, "timeout": 9}, map[string]int64{"store": 1}, map[string]int64{"cell_away": 1}),
+			func(*snapshot) {}, "22 times in the last five minutes, for a fault of the gateway: other2 (timeout 9, internal 4), other1 (panic 5), orders (store 2), 2 more.", "doctor"},
+		{sendersRefused, Page, refusals(map[string]int64{"store": 2}, map[string]int64{"cell_refused": 4, "row_refused": 4, "internal": 1, "timeout": 3}, map[string]int64{"panic": 5}),
+			func(*snapshot) {}, ": other1 (cell_refused 4, row_refused 4, timeout 3, 1 more), other2 (panic 5), orders (store 2).", "hookonce refusals other1"},
 		{secretRotated, Page, unverified("signature_mismatch", 18, 20), unverified("signature_mismatch", 17, 20), "signature_mismatch", "sources.orders.secrets"},
 		{secretRotated, Page, unverified("signature_mismatch", 20, 20), unverified("signature_mismatch", 19, 19), "orders", "reload"},
 		{secretRotated, Page, unverified("signature_mismatch", 20, 20), source(func(o *overview.SourceState) { // in the same minute nobody knows which came last

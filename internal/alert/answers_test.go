@@ -45,6 +45,7 @@ func TestAnswers(t *testing.T) {
 		"an application has not answered": {notTaken(map[string]int64{"unanswered": 3, "address": 1}), refused, true, "Yes: senders were asked to come again after 3 requests to orders in the last five minutes"},
 		"requests are not taken": {notTaken(map[string]int64{"address": 3, "rate": 2}), refused, false,
 			"No, but the gateway did not take 5 requests to orders (address, rate) in the last five minutes: hookonce refusals orders."},
+		"a stranger leaves no room": {notTaken(map[string]int64{"crowded": 3}), refused, false, "No, but the gateway did not take 3 requests to orders (crowded) in"},
 		"requests to two sources are not taken": {func(s *snapshot) {
 			s.Sources = append(s.Sources, overview.SourceState{Name: "shop", Five: overview.Intake{NotTaken: map[string]int64{"loop": 1}}})
 			notTaken(map[string]int64{"too_large": 1})(s)

@@ -1,7 +1,9 @@
 package alert
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -106,10 +108,67 @@ func findSendersRefused(s *overview.Snapshot, _ float64) (gauge, *Alert) {
 			Headline: "Senders are refused with 503: events arrive faster than the store commits them."}
 	case ours > 0:
 		g.share = 1
-		return g, &Alert{Severity: Page, Count: ours, Action: askDoctor,
-			Headline: fmt.Sprintf("Senders were refused with 503 %d times in the last five minutes, for a fault of the gateway.", ours)}
+		return g, &Alert{Severity: Page, Count: ours, Action: seeRefused(s),
+			Headline: fmt.Sprintf("Senders were refused with 503 %s in the last five minutes, for a fault of the gateway: %s.", times(ours), refusedMost(s))}
 	}
 	return g, nil
+}
+
+// ofTheStore are the reasons of refusals for which the store is to be looked at. For others the log has the cause.
+var ofTheStore = []string{"queue_full", "store", "timeout"}
+
+// seeRefused is what to do about most of the refusals.
+func seeRefused(s *overview.Snapshot) Action {
+	var store, others int64
+	elsewhere := map[string]int64{}
+	for i := range s.Sources {
+		for reason, n := range s.Sources[i].Five.OursBy {
+			if slices.Contains(ofTheStore, reason) {
+				store += n
+				continue
+			}
+			others += n
+			elsewhere[s.Sources[i].Name] += n
+		}
+	}
+	if store >= others {
+		return askDoctor
+	}
+	return Action{Label: "See which requests, and look in the log for why", Command: "hookonce refusals " + mostFirst(elsewhere)[0]}
+}
+
+// mostNamed is how many sources a headline names, and of each how many reasons.
+const mostNamed = 3
+
+// refusedMost names the sources of which most was refused, and for what.
+func refusedMost(s *overview.Snapshot) string {
+	of, reasons := map[string]int64{}, map[string]map[string]int64{}
+	for i := range s.Sources {
+		if o := &s.Sources[i]; o.Five.Ours > 0 {
+			of[o.Name], reasons[o.Name] = o.Five.Ours, o.Five.OursBy
+		}
+	}
+	return named(mostFirst(of), func(source string) string {
+		by := reasons[source]
+		return source + " (" + named(mostFirst(by), func(reason string) string { return fmt.Sprintf("%s %d", reason, by[reason]) }) + ")"
+	})
+}
+
+// named puts the first of names into words, and says how many others there are.
+func named(names []string, words func(string) string) string {
+	var all []string
+	for _, name := range names[:min(len(names), mostNamed)] {
+		all = append(all, words(name))
+	}
+	if others := len(names) - len(all); others > 0 {
+		all = append(all, fmt.Sprintf("%d more", others))
+	}
+	return strings.Join(all, ", ")
+}
+
+// mostFirst returns the names of which there is the most first.
+func mostFirst(of map[string]int64) []string {
+	return slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(cmp.Compare(of[b], of[a]), cmp.Compare(a, b)) })
 }
 
 func findCleanupLate(s *overview.Snapshot, at float64) (gauge, *Alert) {

@@ -170,7 +170,7 @@ func (a *Alerting) Evaluate(caller context.Context) {
 		} else if a.failing.since.IsZero() {
 			a.failing.since = now
 		}
-		if found := a.failing.alert(); found != nil && caller.Err() == nil && // not ctx: a store that hangs has used it up
+		if found := a.failing.alert(s.Config); found != nil && caller.Err() == nil && // not ctx: a store that hangs has used it up
 			on(set.Rules, found.Rule) {
 			local = append(local, *found)
 		}
@@ -181,14 +181,14 @@ func (a *Alerting) Evaluate(caller context.Context) {
 	}
 }
 
-// alert is what is wrong if the store does not take alerts.
-func (f *failing) alert() *alert.Alert {
+// alert is what is wrong if the store does not take alerts. The configuration is that of [alert.Typed].
+func (f *failing) alert(config string) *alert.Alert {
 	if f.err == nil {
 		return nil
 	}
 	return &alert.Alert{Rule: alert.Unrecorded, Severity: alert.Page, Since: f.since.UTC(),
 		Headline: "Nobody is told of what is wrong, because it cannot be put on record since " + f.since.UTC().Format("2006-01-02 15:04:05Z") + ": " + f.err.Error() + ".",
-		Action:   alert.Action{Label: "Ask the doctor", Command: "hookonce doctor"}}
+		Action:   alert.Action{Label: "Ask the doctor", Command: alert.Typed("hookonce doctor", config)}}
 }
 
 func on(s alert.Settings, rule string) bool { return !s[rule].Off }

@@ -1253,7 +1253,7 @@ func TestWhatWasRefusedIsNoAlarm(t *testing.T) {
 		t.Run(rule, func(t *testing.T) {
 			w := newWorld(t, 2)
 			refused := func(n int64) {
-				w.snapshot.Sources = []overview.SourceState{{Name: "billing", Five: overview.Intake{Ours: n}}}
+				w.snapshot.Sources = []overview.SourceState{{Name: "billing", Five: overview.Intake{Ours: n, OursBy: map[string]int64{"timeout": n}}}}
 			}
 			away(&w.snapshot, true)
 			refused(9)
@@ -1292,7 +1292,7 @@ func TestFullQueueAfterAnOutageIsTold(t *testing.T) {
 func TestWhatDidNotFireAgainHidesNothing(t *testing.T) {
 	w := newWorld(t, 1)
 	refused := func(n int64) {
-		w.snapshot.Sources = []overview.SourceState{{Name: "billing", Five: overview.Intake{Ours: n}}}
+		w.snapshot.Sources = []overview.SourceState{{Name: "billing", Five: overview.Intake{Ours: n, OursBy: map[string]int64{"timeout": n}}}}
 	}
 	refused(9)
 	w.pass(5 * time.Minute)

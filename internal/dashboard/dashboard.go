@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookonce/hookonce/internal/alert"
 	"github.com/hookonce/hookonce/internal/api"
 	"github.com/hookonce/hookonce/internal/dashboard/frame"
 	"github.com/hookonce/hookonce/internal/doctor"
@@ -25,6 +26,8 @@ type Options struct {
 	Guard *api.Guard
 	// Configuration returns what runs, as a file without secrets.
 	Configuration func() string
+	// File is the configuration file, as a word of a shell, where commands do not find it by themselves.
+	File string
 	// Examine has the doctor look at configuration and store, and returns what it found.
 	Examine func(context.Context) []doctor.Finding
 	// Library shows what the library keeps in the database of the journal, to whoever was let in. Nil: it is not shown.
@@ -61,6 +64,9 @@ func New(o Options) http.Handler {
 			shown, err := p.load(d, r.WithContext(context.WithValue(r.Context(), asOfKey{}, a)))
 			if shown != nil {
 				shown.AsOf = a.moment
+				for i := range shown.Commands {
+					shown.Commands[i][1] = alert.Typed(shown.Commands[i][1], o.File)
+				}
 			}
 			return shown, err
 		}

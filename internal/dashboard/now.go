@@ -108,7 +108,7 @@ func (v nowView) Address(a alert.Alert) string {
 		return "/events/" + segment(words[3])
 	case strings.HasPrefix(line, "hookonce refusals "):
 		return query("/refused", "source", words[2])
-	case line == "hookonce doctor":
+	case strings.HasPrefix(line+" ", "hookonce doctor "):
 		return "/doctor"
 	}
 	for _, d := range v.Destinations {

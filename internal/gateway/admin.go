@@ -41,7 +41,7 @@ func (g *Gateway) adminMux(ready, questions http.Handler) *http.ServeMux {
 	mux.Handle("/", dashboard.New(dashboard.Options{
 		Library: pages,
 		API:     questions, Guard: g.guard, NotFound: notFound, Version: g.opt.Version, Now: g.opt.Now, Logger: g.opt.strange,
-		Configuration: func() string { return g.config().Show() },
+		Configuration: func() string { return g.config().Show() }, File: g.configFile(),
 		Examine: func(ctx context.Context) []doctor.Finding {
 			return doctor.Examine(ctx, doctor.Patient{Config: g.config(), Now: g.opt.Now})
 		},

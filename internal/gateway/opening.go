@@ -107,6 +107,7 @@ func (g *Gateway) earlyOverview() overview.Options {
 		Ready:   g.opening.why,
 		Upkeep:  func() overview.Upkeep { return overview.Upkeep{} },
 		Free:    func() int64 { return freeBytes(g.config().Store) },
+		Config:  g.configFile(),
 		Now:     g.opt.Now,
 	}
 }

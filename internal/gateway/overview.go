@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookonce/hookonce/internal/config"
+	"github.com/hookonce/hookonce/internal/dashboard/frame"
 	"github.com/hookonce/hookonce/internal/doctor"
 	"github.com/hookonce/hookonce/internal/fleet"
 	"github.com/hookonce/hookonce/internal/journal"
@@ -28,6 +29,7 @@ func (g *Gateway) overviewOptions() overview.Options {
 		Upkeep:     func() overview.Upkeep { return overview.Upkeep(g.journal.Worked()) },
 		Free:       func() int64 { return freeBytes(g.config().Store) },
 		Capacity:   func() int64 { return g.wired.Load().capacity },
+		Config:     g.configFile(),
 		Now:        g.opt.Now,
 		Reconciled: g.library.reconciled,
 		Marks:      g.store.Marks,
@@ -36,6 +38,19 @@ func (g *Gateway) overviewOptions() overview.Options {
 			return g.store.MissingCounts(ctx, g.opt.Now())
 		},
 	}
+}
+
+// configFile returns the file that the configuration was read from, as a word of a shell, unless it is that of the working folder,
+// which commands find by themselves; or nothing, if there is none.
+func (g *Gateway) configFile() string {
+	name := g.config().File
+	if name == "" || filepath.Clean(name) == "hookonce.yaml" {
+		return ""
+	}
+	if whole, err := filepath.Abs(name); err == nil {
+		name = whole
+	}
+	return frame.Quoted(name)
 }
 
 // takes returns why an event could not be stored now.

@@ -37,7 +37,7 @@ func TestCountsAreAnsweredAsTheSenderNeedsIt(t *testing.T) {
 
 // What another cell cannot take now is told as what this one cannot: that cells are configured differently is said of nothing else.
 func TestBusyElsewhereIsNoDisagreement(t *testing.T) {
-	disagree := []*refusal{errCellRefused, errPanic, errUnspecified, errTooMany, errNotAllowed} // the last two it does not look at
+	disagree := []*refusal{errCellRefused, errPanic, errUnspecified, errTooMany, errNotAllowed, errCrowded} // the last three it does not look at
 	for _, p := range allRefusals() {
 		want := p.Status == http.StatusServiceUnavailable && !slices.Contains(disagree, p)
 		if got := refusalOf(&cells.RefusedError{Cell: "b", Reason: p.Reason}); (got != errCellRefused) != want || want && got.Reason != p.Reason {

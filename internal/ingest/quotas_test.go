@@ -46,7 +46,7 @@ func TestReadingIsBounded(t *testing.T) {
 				stalled = append(stalled, stallIn(t, g, c.length, c.arrived))
 			}
 			w := g.send("billing", c.refused)
-			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "crowded")
 			if w.Header().Get("Connection") != "close" {
 				t.Error("the rest of the body is waited for")
 			}
@@ -99,7 +99,7 @@ func TestReadingIsShared(t *testing.T) {
 			}
 			noisy := `{"id":"noisy","pad":"` + strings.Repeat("x", int(c.length)-23) + `"}`
 			w := g.send("billing", noisy)
-			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
+			wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "crowded")
 			for _, body := range []string{`{"id":"small"}`, `{"id":"large","pad":"` + strings.Repeat("x", 40<<10) + `"}`} {
 				if w := g.send("orders", body); w.Code != http.StatusOK {
 					t.Errorf("the other source was answered %d %s", w.Code, w.Body)

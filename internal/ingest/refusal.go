@@ -43,10 +43,9 @@ func (p *refusal) closing() *refusal {
 
 func (p *refusal) Error() string { return p.Reason }
 
-// ours reports whether the failure is our own. The status does not tell: it is what the provider retries. What is undecided may
-// be a stranger's, who names a key that nobody has.
+// ours reports whether the failure is our own. The status does not tell: it is what the provider retries.
 func (p *refusal) ours() bool {
-	return p.Type == problem.Unavailable && p.Reason != hookonce.ReasonUndecided
+	return p.Type == problem.Unavailable && p.Reason != errUndecided.Reason && p.Reason != errCrowded.Reason
 }
 
 // The sender's mistakes.
@@ -66,10 +65,16 @@ var (
 	errNotAllowed = newRefusal(problem.AddressNotAllowed, "address", "This source takes no requests from this address now.").after(time.Minute).closing()
 )
 
+// What is answered as our own failures are, since it may be the sender who is refused, and counted apart from them, since a
+// stranger can cause it: he names a key that nobody has, or sends bodies that never end, for which those of others have to go.
+var (
+	errUndecided = unavailable(hookonce.ReasonUndecided, "It cannot be told now whether the request is authentic.")
+	errCrowded   = unavailable("crowded", "More is being received than memory is set aside for.").closing()
+)
+
 // Our own failures: the sender is asked to come again, never told that it did something wrong.
 var (
 	errFull        = unavailable("queue_full", "More events are waiting to be stored than memory is set aside for.")
-	errCrowded     = unavailable("queue_full", "More is being received than memory is set aside for.").closing()
 	errClosed      = unavailable("closing", "The gateway is shutting down.")
 	errStore       = unavailable("store", "The event could not be stored.")
 	errTimeout     = unavailable("timeout", "It is not known in time whether the event is stored.")
@@ -79,7 +84,6 @@ var (
 	errCellAway    = unavailable("cell_away", "The part of this service that the event belongs to does not answer.")
 	errCellRefused = unavailable("cell_refused", "The part of this service that the event belongs to could not take it.")
 	errCellMap     = unavailable("cell_map", "It is not settled at this moment where the event belongs.")
-	errUndecided   = unavailable(hookonce.ReasonUndecided, "It cannot be told now whether the request is authentic.")
 	errPanic       = unavailable("panic", "The request could not be handled.")
 	errUnspecified = unavailable("internal", "The request could not be handled.")
 )
@@ -124,8 +128,8 @@ func unverified(reason, detail string) *refusal {
 
 // allRefusals lists every refusal of a source, so that each has its counter before it first happens.
 func allRefusals() []*refusal {
-	all := []*refusal{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errNotAllowed,
-		errFull, errCrowded, errClosed, errStore, errTimeout, errRowRefused, errLoop, errUnanswered, errCellAway, errCellRefused, errCellMap, errUndecided, errPanic, errUnspecified, errUnverified}
+	all := []*refusal{errMethod, errTooLarge, errHeaders, errTruncated, errSlow, errTooMany, errNotAllowed, errUndecided, errCrowded,
+		errFull, errClosed, errStore, errTimeout, errRowRefused, errLoop, errUnanswered, errCellAway, errCellRefused, errCellMap, errPanic, errUnspecified, errUnverified}
 	for _, p := range rejections {
 		all = append(all, p)
 	}
@@ -135,7 +139,7 @@ func allRefusals() []*refusal {
 // busyThere are the answers where another cell could not take a request, by its reason: those that it would have given itself.
 var busyThere = func() map[string]*refusal {
 	all := map[string]*refusal{}
-	for _, p := range slices.Backward(allRefusals()) { // of two with one reason the first counts
+	for _, p := range allRefusals() {
 		if slices.Contains(cells.Busy, p.Reason) {
 			all[p.Reason] = p
 		}

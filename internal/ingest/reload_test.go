@@ -65,7 +65,7 @@ func TestReload_underway(t *testing.T) {
 	s := stallIn(t, g, maxBody, maxBody-1)
 	g.Reload(options.Sources, nil, nil)
 	w := g.send("billing", large)
-	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "queue_full")
+	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusServiceUnavailable, "crowded")
 	g.Reload(nil, nil, nil)
 	w = s.breakOff()
 	wantProblem(t, w.Code, w.Header(), w.Body.Bytes(), http.StatusBadRequest, "truncated") // not 404

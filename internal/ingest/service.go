@@ -61,7 +61,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	own.Body = kept
 	s.handler.ServeHTTP(w, &own)
 	if kept.err != nil {
-		s.rejected[errCrowded].Inc()
+		s.note(r, glimpse{}, errCrowded)
 		held.release()
 		body.Linger(w, r)
 	}

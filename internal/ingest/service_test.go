@@ -118,8 +118,11 @@ func TestServiceRoom(t *testing.T) {
 			if w := serve(g, post("[2001:db8::ffff]:4000")); w.Code != 503 {
 				t.Fatalf("one more of the same /64 was answered %d", w.Code)
 			}
-			if got := gather(t, g, "hookonce_rejected_total")["queue_full,charges"]; got != 1 {
+			if got := gather(t, g, "hookonce_rejected_total")["crowded,charges"]; got != 1 {
 				t.Errorf("%v refused, want 1", got)
+			}
+			if last, _ := g.Refusals().Of("charges"); len(last) != 1 || last[0].Reason != "crowded" || last[0].Status != http.StatusServiceUnavailable {
+				t.Errorf("remembered is %+v", last)
 			}
 			ask(other)
 			if w := serve(g, httptest.NewRequest("GET", "/in/charges", nil)); w.Code != http.StatusOK {

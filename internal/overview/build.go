@@ -98,11 +98,12 @@ func (c *counts) last(r row) (at time.Time) {
 const cellMap = "cell_map"
 
 // Why requests are not acknowledged: for a fault of ours; because they are not authentic, or nobody can tell: anybody can name
-// a key that nobody has; and for what is as it was configured.
+// a key that nobody has; and for what is as it was configured, or what others send beside them. What strangers can cause is
+// among the last two.
 var (
 	oursReasons       = []string{"queue_full", "store", "timeout", "row_refused", "cell_away", "cell_refused", cellMap, "panic", "internal"}
 	unverifiedReasons = []string{"signature_missing", "signature_malformed", "signature_mismatch", "timestamp_missing", "timestamp_old", "timestamp_future", "unverified", "undecided"}
-	notTakenReasons   = []string{Unanswered, "address", "rate", "loop", "too_large", "headers_too_large", "slow", "truncated", "closing"}
+	notTakenReasons   = []string{Unanswered, "address", "rate", "loop", "too_large", "headers_too_large", "slow", "truncated", "crowded", "closing"}
 )
 
 func (c *counts) intake(source string, minutes, skip int) Intake {
@@ -121,9 +122,9 @@ func (c *counts) intake(source string, minutes, skip int) Intake {
 		}
 		return all
 	}
-	in.Unverified, in.NotTaken = by(unverifiedReasons), by(notTakenReasons)
-	for _, reason := range oursReasons {
-		in.Ours += of(tally.Rejected(reason))
+	in.OursBy, in.Unverified, in.NotTaken = by(oursReasons), by(unverifiedReasons), by(notTakenReasons)
+	for _, n := range in.OursBy {
+		in.Ours += n
 	}
 	return in
 }
@@ -134,7 +135,7 @@ func (v *Overview) draw(now time.Time) *Snapshot {
 	c := newCounts(now, v.minutes.value, recent)
 	v.past = v.withThisHour(c, now)
 	s := &Snapshot{
-		At: now.UTC(), Since: v.began.UTC(), Store: v.drawStore(now), Gateways: v.joined.Gateways, Numbers: v.drawNumbers(now),
+		At: now.UTC(), Since: v.began.UTC(), Config: v.opt.Config, Store: v.drawStore(now), Gateways: v.joined.Gateways, Numbers: v.drawNumbers(now),
 		Sources: []SourceState{}, Destinations: []DestinationState{}, Reconciled: append([]Reconciled{}, v.reconciled.value...), Cells: []CellState{},
 		Parts: []Part{v.fleet.tell(), v.open.tell(), v.stats.tell(), v.failures.tell(), v.minutes.tell(), v.hours.tell()},
 	}
@@ -288,8 +289,9 @@ func (v *Overview) dailyBytes(now time.Time) int64 {
 func (v *Overview) drawSource(o *SourceState, c *counts, hours []Hour, now time.Time) {
 	o.Five, o.Hour = c.intake(o.Name, 5, 0), c.intake(o.Name, 60, 0)
 	// Some are refused for the map as it should be, while it changes: a fault is what goes on from one window into the next one.
-	if unsettled := (row{o.Name, "", tally.Rejected(cellMap)}); c.sum(unsettled, 5, 6) == 0 {
-		o.Five.Ours -= c.sum(unsettled, 5, 0)
+	if c.sum(row{o.Name, "", tally.Rejected(cellMap)}, 5, 6) == 0 {
+		o.Five.Ours -= o.Five.OursBy[cellMap]
+		delete(o.Five.OursBy, cellMap)
 	}
 	for n := 0; n <= 60; n++ {
 		if o.Latest = c.intake(o.Name, n, 0); o.Latest.Received >= latestRequests {

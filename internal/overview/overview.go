@@ -83,7 +83,9 @@ type Options struct {
 	Free func() int64
 	// Capacity returns how large the store may become, where Free does not know; 0 if nobody said. Nil: nobody did.
 	Capacity func() int64
-	Now      func() time.Time
+	// Config is [Snapshot.Config].
+	Config string
+	Now    func() time.Time
 }
 
 // Overview makes snapshots. Its methods are safe for concurrent use.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -482,24 +483,44 @@ func TestRefusalsForTheMapOfCells(t *testing.T) {
 		if o.Five.Ours != c.ours+1 || o.Hour.Ours != int64(len(c.minutes))+1 {
 			t.Errorf("%s: %d in five minutes and %d in an hour, want %d and %d", name, o.Five.Ours, o.Hour.Ours, c.ours+1, len(c.minutes)+1)
 		}
+		if o.Five.OursBy["cell_map"] != c.ours || o.Five.OursBy["store"] != 1 {
+			t.Errorf("%s: by reason %v, want %d for the map", name, o.Five.OursBy, c.ours)
+		}
 	}
 }
 
-// What a stranger can cause is no fault of ours: he names a key that nobody has, or sends what a source does not take.
+// What a stranger can cause is no fault of ours: he names a key that nobody has, sends what a source does not take, or so much that
+// there is no room for the bodies of others. Each reason there is belongs to one class.
 func TestRefusalsThatStrangersCause(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 30, 0, 0, time.UTC)
-	for reason, want := range map[string]string{
-		"undecided": "unverified", "unverified": "unverified", "signature_mismatch": "unverified", "internal": "ours", "timeout": "ours",
-		"unanswered": "not taken", "address": "not taken", "rate": "not taken", "loop": "not taken", "too_large": "not taken", "headers_too_large": "not taken",
+	classes := map[string]string{}
+	for class, reasons := range map[string]string{
+		"ours":       "queue_full store timeout row_refused cell_away cell_refused cell_map panic internal",
+		"unverified": "signature_missing signature_malformed signature_mismatch timestamp_missing timestamp_old timestamp_future unverified undecided",
+		"not taken":  "unanswered address rate loop too_large headers_too_large slow truncated crowded closing",
+		"none":       "unknown_source method handshake_refused", // no event was to come of it
 	} {
+		for reason := range strings.FieldsSeq(reasons) {
+			classes[reason] = class
+		}
+	}
+	for _, what := range tally.Match("rejected:*") {
+		reason := strings.TrimPrefix(string(what), "rejected:")
 		v := newOverview(&store{})
 		o := SourceState{Name: "orders"}
-		v.drawSource(&o, newCounts(now, []tally.Point{{Minute: now, Source: "orders", What: tally.Rejected(reason), N: 7}}, nil), nil, now)
+		points := []tally.Point{{Minute: now, Source: "orders", What: what, N: 3}, {Minute: now.Add(-6 * time.Minute), Source: "orders", What: what, N: 4}}
+		v.drawSource(&o, newCounts(now, points, nil), nil, now)
 		v.Close()
-		for kind, n := range map[string]int64{"ours": o.Five.Ours, "unverified": o.Five.Unverified[reason], "not taken": o.Five.NotTaken[reason]} {
-			if (n == 7) != (kind == want) {
-				t.Errorf("%s: %+v", reason, o.Five)
+		got := "none"
+		for class, by := range map[string]map[string]int64{"ours": o.Five.OursBy, "unverified": o.Five.Unverified, "not taken": o.Five.NotTaken} {
+			if by[reason] == 3 && len(by) == 1 {
+				got = class
+			} else if len(by) > 0 {
+				t.Errorf("%s is counted in %+v", reason, o.Five)
 			}
+		}
+		if got != classes[reason] || (o.Five.Ours == 3) != (got == "ours") {
+			t.Errorf("%s is %s, want %q: %+v", reason, got, classes[reason], o.Five)
 		}
 	}
 }

@@ -22,6 +22,8 @@ type Snapshot struct {
 	Reconciled   []Reconciled       `json:"reconciled" nullable:"false" doc:"What hookonce reconcile effects found, the latest result of each question."`
 	Cells        []CellState        `json:"cells" nullable:"false" doc:"The other cells, as this gateway sees them."`
 	Parts        []Part             `json:"parts" nullable:"false" doc:"How old what is shown is."`
+	// Config is the configuration file of the gateway, as a word of a shell, where commands do not find it by themselves.
+	Config string `json:"-"`
 }
 
 // Part says how old a part of a snapshot is.
@@ -121,8 +123,9 @@ type Intake struct {
 	Missing    int64            `json:"missing" doc:"Events of the sender's list that never arrived."`
 	Recovered  int64            `json:"recovered" doc:"Those that were stored from the list, or asked for again."`
 	Ours       int64            `json:"refused_by_us" doc:"Requests that were answered 503 for a fault of ours. In five_minutes those for cell_map count if there were some in the five minutes before as well."`
+	OursBy     map[string]int64 `json:"refused_by_us_reasons,omitempty" doc:"Those, by reason."`
 	Unverified map[string]int64 `json:"unverified,omitempty" doc:"Requests that are not authentic, or of which that cannot be told (undecided), by reason."`
-	NotTaken   map[string]int64 `json:"not_taken,omitempty" doc:"Other requests that were not acknowledged, by reason: what is beyond the limits of the source (address, rate, too_large, headers_too_large), did not come whole (slow, truncated) or to a gateway that was stopping (closing), comes from a destination that leads back here (loop), or is stored and was not handled by the application of mode: sync in time (unanswered)."`
+	NotTaken   map[string]int64 `json:"not_taken,omitempty" doc:"Other requests that were not acknowledged, by reason: what is beyond the limits of the source (address, rate, too_large, headers_too_large), did not come whole (slow, truncated), found no memory beside what others were sending (crowded), came to a gateway that was stopping (closing), comes from a destination that leads back here (loop), or is stored and was not handled by the application of mode: sync in time (unanswered)."`
 }
 
 // Unanswered is why a request of mode: sync is refused that is stored: the application has not answered it in time, or could not handle it.

@@ -140,7 +140,7 @@ func rejections() (all []Word) {
 	for _, reason := range []string{
 		"unknown_source", "method", "too_large", "headers_too_large", "truncated", "slow", "rate", "address",
 		"signature_missing", "signature_malformed", "signature_mismatch", "timestamp_missing", "timestamp_old",
-		"timestamp_future", "handshake_refused", "unverified", "undecided",
+		"timestamp_future", "handshake_refused", "unverified", "undecided", "crowded",
 		"queue_full", "closing", "store", "timeout", "row_refused", "loop", "unanswered", "cell_away", "cell_refused", "cell_map", "panic", "internal",
 	} {
 		all = append(all, Word{Rejected(reason), OfSource, "Requests not acknowledged: " + reason + " (problems.md)."})

@@ -42,7 +42,9 @@ var worlds = map[string]func(*overview.Snapshot, *overview.SourceState, *overvie
 	"store_unread": func(s *overview.Snapshot, _ *overview.SourceState, _ *overview.DestinationState) {
 		s.Parts = []overview.Part{{Name: overview.PartOpen, Read: ago(20 * time.Minute), Error: "counting open work: timeout: context deadline exceeded"}}
 	},
-	"senders_refused": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) { o.Five.Ours = 214 },
+	"senders_refused": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
+		o.Five.Ours, o.Five.OursBy = 214, map[string]int64{"row_refused": 200, "timeout": 14}
+	},
 	"secret_rotated": func(_ *overview.Snapshot, o *overview.SourceState, _ *overview.DestinationState) {
 		o.LastVerified, o.FailedSince = ago(21*time.Minute), ago(20*time.Minute)
 		o.Latest = overview.Intake{Received: 20, Unverified: map[string]int64{"signature_mismatch": 20}}

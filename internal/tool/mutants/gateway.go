@@ -255,6 +255,10 @@ var gateway = []mutant{
 	{"stale-while-it-waited", "gateway: a version is dropped or marked only by what was known when it was handed out", "internal/deliver/sendqueue.go",
 		`if o.State == journal.Done {`, `if false {`,
 		[]test{{"./internal/deliver", "TestStaleWhileItWaited"}}},
+	{"a-crowd-is-our-fault", "strangers: bodies that never end page somebody", "internal/overview/build.go",
+		`oursReasons       = []string{"queue_full", `,
+		`oursReasons       = []string{"crowded", "queue_full", `,
+		[]test{{"./internal/overview", "TestRefusalsThatStrangersCause"}}},
 	{"refused-takes-a-turn", "strangers: what a flood is refused is missed afterwards", "internal/ingest/throttle.go",
 		`	if t.bucket.AllowN(now, 1) {
 		return nil
