@@ -26,8 +26,7 @@ type MissingKeeper interface {
 	DismissMissing(ctx context.Context, d Dismissal) (n int64, err error)
 }
 
-// MaxMissing is how many events of a source are remembered as missing, and such that were dismissed and that a run may still list.
-// More are counted.
+// MaxMissing is how many events of a source are remembered as missing, dismissed ones among them. More are counted.
 const MaxMissing = 1000
 
 // AskedGrace is how long an event that the provider was asked to send again does not count as missing: it is under way.
@@ -69,8 +68,7 @@ type Finding struct {
 	Missing []MissingEvent
 	// Over are keys that are on record by now where the store does not see it, in another cell: what was missing of them is over.
 	Over []string
-	// Beyond is how many more there were, of which nothing is known but that they happened since From, where the run began. Zero
-	// From: the run did not come so far.
+	// Beyond is how many more there were, of which nothing is known but that they happened since From.
 	Beyond int64
 	From   time.Time
 	// Settled is the time before which the run compared everything.
@@ -108,9 +106,6 @@ func (f *Finding) Fit(source string, has func(id string, keyed bool) bool, kept 
 	}
 	return put, beyond, from
 }
-
-// Lists is the time before which neither the run nor any after it lists what happened. It is whole seconds, as the times of lists are.
-func (f *Finding) Lists() time.Time { return f.From.Truncate(time.Second) }
 
 // kept is the event in the form that every store can hold.
 func (m MissingEvent) kept() MissingEvent {

@@ -312,6 +312,40 @@ func TestAccept_abandonedGivesRoom(t *testing.T) {
 	})
 }
 
+// Of what nobody waits for only as much goes as is needed, the oldest first, and copies of it that nobody waits for go with it.
+func TestAccept_abandonedGoOneByOne(t *testing.T) {
+	run(t, engine.Options{QueueEntries: 5, MaxBatch: 1}, func(t *testing.T, r *rig) {
+		gate := r.fault.Block(journaltest.OpAccept)
+		first := r.goAccept(entry("first"))
+		<-gate.Arrived
+		patient := func(key string) error {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_, err := r.Accept(ctx, []*journal.Event{entry(key)})
+			return err
+		}
+		for _, key := range []string{"evt_copied", "evt_copied", "evt_1", "evt_2"} {
+			if err := patient(key); !errors.Is(err, hookonce.ErrUnknownOutcome) {
+				t.Fatalf("%s: %v", key, err)
+			}
+		}
+		waiting := []<-chan answer{first}
+		for _, key := range []string{"evt_a", "evt_b", "evt_c"} { // the first takes the places of both copies
+			waiting = append(waiting, r.goAccept(entry(key)))
+			synctest.Wait()
+		}
+		gate.Open()
+		for i, c := range waiting {
+			if a := <-c; a.err != nil {
+				t.Errorf("%d of those that wait: %v", i, a.err)
+			}
+		}
+		for key, want := range map[string]journal.Status{"evt_copied": journal.Accepted, "evt_1": journal.Accepted, "evt_2": journal.Duplicate} {
+			r.want(r.accept(entry(key)), want)
+		}
+	})
+}
+
 // Law 10: failed, but persisted. The sender's retry reads the truth, and the event is delivered when
 // the lease that nobody knows of ends.
 func TestAccept_persistedButReportedFailed(t *testing.T) {

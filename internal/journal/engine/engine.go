@@ -167,8 +167,8 @@ func (e *Engine) start() {
 //
 // Errors, all of them to be answered with a retryable 503: [journal.ErrFull], [journal.ErrClosed],
 // [journal.ErrUnavailable] around what the store said, and [hookonce.ErrUnknownOutcome] when ctx ended first. With
-// the last two, events may be stored all the same; the sender's retry reads the truth. Work that is queued
-// does not depend on ctx.
+// the last two, events may be stored all the same; the sender's retry reads the truth. What is queued
+// when ctx ends is stored all the same, unless others need its place.
 //
 // Events from a provider's list ([journal.Event.Listed]) come in here, too, and wait, are stored and delivered like any
 // others, under the same bounds. No receipts are kept of those that are known.

@@ -15,13 +15,14 @@ type queue struct {
 	maxBytes   int64
 	wake       chan struct{} // tells one writer that requests wait; closed when the queue is
 
-	mu       sync.Mutex
-	closed   bool
-	requests []*request
-	inflight map[hookonce.Ref]*slot // the first copy of every key that is queued or being committed
-	entries  int
-	bytes    int64
-	gone     int // of the requests: nobody waits for them
+	mu        sync.Mutex
+	closed    bool
+	requests  []*request
+	inflight  map[hookonce.Ref]*slot // the first copy of every key that is queued or being committed
+	entries   int
+	bytes     int64
+	gone      int  // of the requests: nobody waits for them
+	fruitless bool // the last look for such as can go found none, and nothing has changed since
 }
 
 func newQueue(maxEntries int, maxBytes int64) *queue {
@@ -47,7 +48,7 @@ func (q *queue) add(r *request) error {
 		return journal.ErrClosed
 	case q.fits(r):
 	default:
-		if q.dropGone(); !q.fits(r) {
+		if q.dropGone(r); !q.fits(r) {
 			return journal.ErrFull
 		}
 	}
@@ -76,28 +77,40 @@ func (q *queue) fits(r *request) bool {
 func (q *queue) abandon(r *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r.queued && !r.gone {
-		r.gone = true
+	if r.gone = true; r.queued {
 		q.gone++
 	}
+	q.fruitless = false
 }
 
-// dropGone takes out the requests that nobody waits for, but for those whose events somebody else sent as well. The caller holds the
-// mutex.
-func (q *queue) dropGone() {
-	if q.gone == 0 {
+// dropGone takes out requests that nobody waits for, the oldest first, until next fits. Those stay whose events somebody else sent as
+// well, who waits for them. The caller holds the mutex.
+func (q *queue) dropGone(next *request) {
+	if q.gone == 0 || q.fruitless {
 		return
 	}
+	before := len(q.requests)
 	q.requests = slices.DeleteFunc(q.requests, func(r *request) bool {
-		if !r.gone || len(r.lead) < len(r.slots) || slices.ContainsFunc(r.lead, func(s *slot) bool { return s.followers != nil }) {
+		if !r.gone || q.fits(next) || len(r.lead) < len(r.slots) || slices.ContainsFunc(r.lead, (*slot).awaited) {
 			return false
 		}
 		for _, s := range r.lead {
-			q.remove(s)
+			q.removeAll(s)
 		}
 		q.gone--
 		return true
 	})
+	q.fruitless = len(q.requests) == before
+}
+
+// awaited reports whether somebody waits for a copy of s. The caller holds the mutex of the queue.
+func (s *slot) awaited() bool {
+	for f := s.followers; f != nil; f = f.next {
+		if !f.request.gone {
+			return true
+		}
+	}
+	return false
 }
 
 // follow attaches s to the first copy of its event, if that is on its way. A copy with another digest
@@ -164,19 +177,20 @@ func (q *queue) leave(batch []*slot) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, s := range batch {
-		q.remove(s)
-		for f := s.followers; f != nil; f = f.next {
-			q.forget(f)
-		}
+		q.removeAll(s)
 	}
+	q.fruitless = false
 }
 
-// remove forgets a slot that nothing can follow any more.
-func (q *queue) remove(s *slot) {
+// removeAll forgets a slot, which nothing can follow any more, and those that do.
+func (q *queue) removeAll(s *slot) {
 	if k := s.event.Ref(); q.inflight[k] == s {
 		delete(q.inflight, k)
 	}
 	q.forget(s)
+	for f := s.followers; f != nil; f = f.next {
+		q.forget(f)
+	}
 }
 
 func (q *queue) forget(s *slot) {

@@ -39,7 +39,7 @@ func (m *Memory) keepMissing(source string, f *journal.Finding) {
 	}
 	for r, e := range m.missing {
 		switch {
-		case !e.Expires.After(f.At), r.source == source && (m.over(r) || e.dismissed && !e.Happened.IsZero() && e.Happened.Before(f.Lists())):
+		case !e.Expires.After(f.At), r.source == source && m.over(r):
 			delete(m.missing, r)
 		case r.source == source && r.id != "":
 			kept++

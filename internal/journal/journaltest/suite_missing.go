@@ -216,7 +216,7 @@ var missingCases = []testCase{
 	{"of all that is missing what nobody has seen stands", func(c *suite) {
 		a := c.lost("evt_a")
 		c.foundMore(3, a)
-		c.pass(30 * time.Minute)
+		c.pass(time.Hour)
 		b := c.lost("evt_b", askedNow(c))
 		c.found(b)
 		seen := journal.Dismissal{FoundBefore: c.now.Add(time.Minute)}
@@ -259,22 +259,6 @@ var missingCases = []testCase{
 		c.pass(24 * time.Hour)
 		c.found(c.lost("evt_0000"), c.lost("evt_new"))
 		c.missing(0, c.lost("evt_new"))
-	}},
-	{"what was dismissed takes no room once no run lists it any more", func(c *suite) {
-		many := make([]journal.MissingEvent, 0, journal.MaxMissing)
-		for i := range journal.MaxMissing {
-			many = append(many, c.lost(fmt.Sprintf("evt_%04d", i)))
-		}
-		c.found(many...)
-		c.dismiss(journal.MaxMissing, c.all())
-		c.pass(59 * time.Minute)
-		c.foundMore(0, many[0], c.lost("evt_new")) // which may list all of them: a run reads the last two hours here
-		c.missing(1)
-		c.dismiss(1, c.all())
-		c.pass(2 * time.Minute)
-		late := c.lost("evt_late")
-		c.found(late)
-		c.missing(0, late)
 	}},
 	{"what no store can hold is counted", func(c *suite) {
 		c.found(c.lost("a\x00b"), c.lost("evt_1", func(m *journal.MissingEvent) { m.Type, m.Why = "a\x00\xffb", "c\x00" }), c.lost(""))

@@ -13,10 +13,9 @@ import (
 const stands = `m.dismissed_at IS NULL AND m.expires_at > $1 AND (m.asked_at IS NULL OR m.asked_at <= $2)
 	AND NOT (m.keyed AND EXISTS (SELECT 1 FROM {{.}}events e WHERE e.source = m.source AND e.key = m.entry))`
 
-// overMissingSQL forgets what is over. What was dismissed stays until no run lists it any more, or it expires.
-const overMissingSQL = `DELETE FROM {{.}}reconcile_missing m WHERE m.expires_at <= $1 OR m.source = $2
-	AND (m.dismissed_at IS NOT NULL AND m.happened_at < $3
-		OR m.keyed AND EXISTS (SELECT 1 FROM {{.}}events e WHERE e.source = m.source AND e.key = m.entry))`
+// overMissingSQL forgets what is over. What was dismissed stays until it expires.
+const overMissingSQL = `DELETE FROM {{.}}reconcile_missing m WHERE m.expires_at <= $1 OR m.source = $2 AND m.keyed
+	AND EXISTS (SELECT 1 FROM {{.}}events e WHERE e.source = m.source AND e.key = m.entry)`
 
 // overElsewhereSQL forgets what is on record in another cell.
 const overElsewhereSQL = `DELETE FROM {{.}}reconcile_missing WHERE source = $1 AND keyed AND entry = ANY ($2::text[])`
@@ -33,7 +32,7 @@ ON CONFLICT (source, keyed, entry) DO UPDATE SET n = greatest(m.n, excluded.n), 
 
 // keepMissing puts on record what a run found. The mark of the source is locked.
 func (s *Store) keepMissing(ctx context.Context, tx pgx.Tx, source string, f *journal.Finding) error {
-	if _, err := tx.Exec(ctx, s.in(overMissingSQL), f.At, source, moment(f.Lists())); err != nil {
+	if _, err := tx.Exec(ctx, s.in(overMissingSQL), f.At, source); err != nil {
 		return err
 	}
 	if len(f.Over) > 0 {

@@ -14,10 +14,9 @@ import (
 const stands = `m.dismissed_at IS NULL AND m.expires_at > ?1 AND (m.asked_at IS NULL OR m.asked_at <= ?2)
 	AND NOT (m.keyed AND EXISTS (SELECT 1 FROM {{.}}events e WHERE e.source = m.source AND e.key = m.entry))`
 
-// overMissingSQL forgets what is over. What was dismissed stays until no run lists it any more, or it expires.
-const overMissingSQL = `DELETE FROM {{.}}reconcile_missing AS m WHERE m.expires_at <= ?1 OR m.source = ?2
-	AND (m.dismissed_at IS NOT NULL AND m.happened_at < ?3
-		OR m.keyed AND EXISTS (SELECT 1 FROM {{.}}events e WHERE e.source = m.source AND e.key = m.entry))`
+// overMissingSQL forgets what is over. What was dismissed stays until it expires.
+const overMissingSQL = `DELETE FROM {{.}}reconcile_missing AS m WHERE m.expires_at <= ?1 OR m.source = ?2 AND m.keyed
+	AND EXISTS (SELECT 1 FROM {{.}}events e WHERE e.source = m.source AND e.key = m.entry)`
 
 // overElsewhereSQL forgets what is on record in another cell.
 const overElsewhereSQL = `DELETE FROM {{.}}reconcile_missing WHERE source = ?1 AND keyed AND entry = ?2`
@@ -34,7 +33,7 @@ const countMissingSQL = `INSERT INTO {{.}}reconcile_missing AS m (source, keyed,
 
 // keepMissing puts on record what a run found.
 func (s *Store) keepMissing(w *writer, source string, f *journal.Finding) error {
-	if _, err := w.once(s.in(overMissingSQL), f.At.UnixMicro(), source, moment(f.Lists())); err != nil {
+	if _, err := w.once(s.in(overMissingSQL), f.At.UnixMicro(), source); err != nil {
 		return err
 	}
 	for _, key := range f.Over {

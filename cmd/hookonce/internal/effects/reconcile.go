@@ -39,6 +39,14 @@ type Question struct {
 	Timeout time.Duration
 }
 
+// nameIn is the name of hookonce's own tables. In a file those of a gateway, which has the events, always have the usual one.
+func (q *Question) nameIn(store config.Store) string {
+	if store.Driver == config.SQLite && q.Lost == Events {
+		return ""
+	}
+	return q.Schema
+}
+
 // Where lost effects are looked for.
 const (
 	// Claims are what the library, or the SQL API, recorded as done.

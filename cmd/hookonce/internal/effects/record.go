@@ -28,10 +28,10 @@ func Record(ctx context.Context, store config.Store, q Question, r *Report, now 
 	defer db.Close()
 	ctx, cancel := context.WithTimeout(ctx, recordTime)
 	defer cancel()
-	if err := ddl.Check(ctx, db, dialect, q.Schema); err != nil {
+	if err := ddl.Check(ctx, db, dialect, q.nameIn(store)); err != nil {
 		return err
 	}
-	tables, err := inspect.New(db, dialect, q.Schema, time.Now)
+	tables, err := inspect.New(db, dialect, q.nameIn(store), time.Now)
 	if err != nil {
 		return err
 	}

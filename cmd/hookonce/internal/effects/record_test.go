@@ -107,7 +107,17 @@ func TestNamedTablesOfAFile(t *testing.T) {
 	if err := Record(ctx, store, q, r, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"": 0, "shop": 1} {
+	events := q
+	events.Lost = Events
+	if r, err = Ask(ctx, store, events); err != nil || r.Lost == nil || r.Lost.Fault != "" {
+		t.Fatalf("of a gateway: %+v, %v", r, err)
+	}
+	for range 2 {
+		if err := Record(ctx, store, events, r, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]int{"": 2, "shop": 1} {
 		tables, err := inspect.New(db, ddl.SQLite, name, time.Now)
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ func open(ctx context.Context, store config.Store, q Question) (*session, error)
 }
 
 func openPostgres(ctx context.Context, store config.Store, q Question) (*session, error) {
-	prefix, err := ddl.Prefix(ddl.Postgres, q.Schema)
+	prefix, err := ddl.Prefix(ddl.Postgres, q.nameIn(store))
 	if err != nil {
 		return nil, err
 	}
@@ -100,10 +100,7 @@ func openSQLite(ctx context.Context, store config.Store, q Question) (*session, 
 	if _, err := os.Stat(store.DSN); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("the file %s does not exist; name the database that has the table with --store", store.DSN)
 	}
-	prefix, err := ddl.Prefix(ddl.SQLite, q.Schema)
-	if q.Lost == Events { // of a gateway, whose tables have the usual name in a file
-		prefix, err = ddl.Prefix(ddl.SQLite, "")
-	}
+	prefix, err := ddl.Prefix(ddl.SQLite, q.nameIn(store))
 	if err != nil {
 		return nil, err
 	}
