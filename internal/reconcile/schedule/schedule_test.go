@@ -444,6 +444,7 @@ func TestRedeliveredUntilItComes(t *testing.T) {
 // A list of deliveries shows what was sent again as a new entry of then. So an event that never comes, because it is refused, is no
 // older than the last request for it: it is asked for until a day is over all the same, and told of once.
 func TestRedeliveriesThatAreRefused(t *testing.T) {
+	testskip.Long(t)
 	for _, period := range []time.Duration{5 * time.Minute, every} {
 		t.Run(period.String(), func(t *testing.T) {
 			bubble(t, func(w *world) {
@@ -481,6 +482,7 @@ func TestRedeliveriesThatAreRefused(t *testing.T) {
 
 // So it is where no process lives for a day: what is on record says since when the sender is asked.
 func TestRedeliveriesOfManyProcesses(t *testing.T) {
+	testskip.Long(t)
 	bubble(t, func(w *world) {
 		w.server.Resend = func(e reconciletest.Entry, n int) {
 			w.server.Add(reconciletest.Entry{ID: fmt.Sprint("again_", n), Key: e.Key, At: time.Now().Truncate(time.Second)})
