@@ -71,9 +71,9 @@ func (b bench) try(ctx context.Context, m mutant, k test) (seen string, err erro
 		return "", err
 	}
 	if seen = complaint(out); failed.ExitCode() < 0 || strings.Contains(seen, timedOut) {
-		err = b.inTime(ctx, k)
+		return seen, b.inTime(ctx, k)
 	}
-	return seen, err
+	return seen, nil
 }
 
 // timedOut is what a test program says that took longer than it may.
