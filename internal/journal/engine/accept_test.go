@@ -280,21 +280,15 @@ func TestAccept_abandonedGivesRoom(t *testing.T) {
 		gate := r.fault.Block(journaltest.OpAccept)
 		first := r.goAccept(entry("first"))
 		<-gate.Arrived
-		patient := func(key string) error {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			_, err := r.Accept(ctx, []*journal.Event{entry(key)})
-			return err
-		}
 		lead := make(chan error, 1)
-		go func() { lead <- patient("evt_1") }()
+		go func() { lead <- r.acceptForASecond("evt_1") }()
 		synctest.Wait()
 		follower := r.goAccept(entry("evt_1"))
 		if err := <-lead; !errors.Is(err, hookonce.ErrUnknownOutcome) {
 			t.Fatalf("the first copy: %v", err)
 		}
 		for i := range 5 {
-			if err := patient(key(10 + i)); !errors.Is(err, hookonce.ErrUnknownOutcome) {
+			if err := r.acceptForASecond(key(10 + i)); !errors.Is(err, hookonce.ErrUnknownOutcome) {
 				t.Errorf("event %d, for which there is room: %v", i, err)
 			}
 		}
@@ -318,14 +312,8 @@ func TestAccept_abandonedGoOneByOne(t *testing.T) {
 		gate := r.fault.Block(journaltest.OpAccept)
 		first := r.goAccept(entry("first"))
 		<-gate.Arrived
-		patient := func(key string) error {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			_, err := r.Accept(ctx, []*journal.Event{entry(key)})
-			return err
-		}
 		for _, key := range []string{"evt_copied", "evt_copied", "evt_1", "evt_2"} {
-			if err := patient(key); !errors.Is(err, hookonce.ErrUnknownOutcome) {
+			if err := r.acceptForASecond(key); !errors.Is(err, hookonce.ErrUnknownOutcome) {
 				t.Fatalf("%s: %v", key, err)
 			}
 		}

@@ -116,6 +116,14 @@ func result(results []journal.Result, err error) answer {
 	return answer{results[0], results[0].Err}
 }
 
+// acceptForASecond is what a sender is told of an event for which it waits no longer.
+func (r *rig) acceptForASecond(key string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := r.Accept(ctx, []*journal.Event{entry(key)})
+	return err
+}
+
 // goAccept calls Accept in the background and returns after it is queued.
 func (r *rig) goAccept(entries ...*journal.Event) <-chan answer {
 	answers := make(chan answer, 1)

@@ -63,17 +63,25 @@ func (b bench) try(ctx context.Context, m mutant, k test) (seen string, err erro
 	}
 	out, err := b.test(ctx, program, k, overlay)
 	b.tidy(k)
+	seen, slow, err := verdict(out, err)
+	if slow {
+		err = b.inTime(ctx, k)
+	}
+	return seen, err
+}
+
+// verdict is what the end of a test with a fault means: what it said of the fault, and whether it took too long; or why nothing is
+// said, such as a [survivor].
+func verdict(out []byte, ended error) (seen string, slow bool, err error) {
 	var failed *exec.ExitError
 	switch {
-	case err == nil:
-		return "", &survivor{tail(out)}
-	case !errors.As(err, &failed):
-		return "", err
+	case ended == nil:
+		return "", false, &survivor{tail(out)}
+	case !errors.As(ended, &failed):
+		return "", false, ended
 	}
-	if seen = complaint(out); failed.ExitCode() < 0 || strings.Contains(seen, timedOut) {
-		return seen, b.inTime(ctx, k)
-	}
-	return seen, nil
+	seen = complaint(out)
+	return seen, failed.ExitCode() < 0 || strings.Contains(seen, timedOut), nil
 }
 
 // timedOut is what a test program says that took longer than it may.

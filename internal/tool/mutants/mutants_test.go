@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -88,6 +90,29 @@ func TestComplaint(t *testing.T) {
 	} {
 		if got := complaint([]byte(out)); got != want {
 			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
+
+// A test that fails has seen the fault, one that passes has not, and one that took too long is looked at again.
+func TestVerdict(t *testing.T) {
+	ended := func(script string) error { return exec.Command("sh", "-c", script).Run() }
+	for name, c := range map[string]struct {
+		out             string
+		ended           error
+		seen            string
+		slow, said, not bool // not: the test did not see it
+	}{
+		"passed":    {"PASS", nil, "", false, false, true},
+		"failed":    {"--- FAIL: TestA (0.00s)\n    a_test.go:1: it is lost\nFAIL", ended("exit 1"), "TestA: a_test.go:1: it is lost", false, true, false},
+		"timed out": {"panic: test timed out after 2m0s", ended("exit 2"), "panic: test timed out after 2m0s", true, true, false},
+		"killed":    {"", ended("kill -9 $$"), "", true, true, false},
+		"not begun": {"", errors.New("no such file"), "", false, false, false},
+	} {
+		seen, slow, err := verdict([]byte(c.out), c.ended)
+		var alive *survivor
+		if seen != c.seen || slow != c.slow || (err == nil) != c.said || errors.As(err, &alive) != c.not {
+			t.Errorf("%s: seen %q, slow %v, %v", name, seen, slow, err)
 		}
 	}
 }
